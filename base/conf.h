@@ -1,0 +1,103 @@
+/*
+ * The configuration as plain structs.  Every key is a row of params.def, from
+ * which the parser, -t, the manual's table and the sample file come.  A
+ * struct hf_conf is immutable after hf_conf_load() and owned by the caller.
+ */
+#ifndef HF_BASE_CONF_H
+#define HF_BASE_CONF_H
+
+#include "base/err.h"
+#include "base/hf.h"
+
+enum hf_conf_dialect { HF_DIALECT_OPENAI, HF_DIALECT_ANTHROPIC };
+enum hf_conf_sync { HF_SYNC_FULL, HF_SYNC_NORMAL };
+enum hf_conf_stateless { HF_STATELESS_MEMORY, HF_STATELESS_KEEP };
+enum hf_conf_payload { HF_PAYLOAD_FULL, HF_PAYLOAD_LAST_USER };
+enum hf_conf_upstream_stream { HF_STREAM_ALWAYS, HF_STREAM_CLIENT };
+
+struct hf_conf_gateway {
+	char	**listen;	/* "127.0.0.1:8080", "[::1]:8080" */
+	unsigned  n_listen;
+	char	 *database;	/* path of the SQLite file */
+	char	 *master_key_file; /* default: database + ".key" */
+	char	 *master_key_credential; /* systemd credential name, or NULL */
+	char	 *control;	/* path of the control socket */
+	int	  workers;	/* 0: one per core */
+	int	  synchronous;	/* enum hf_conf_sync */
+	int	  stateless;	/* enum hf_conf_stateless */
+	int	  flush_ms;
+	int64_t	  body_soft;	/* bytes; answered in the protocol's JSON */
+	int64_t	  body_hard;	/* bytes; answered by the HTTP library */
+	int	  header_timeout_ms, body_timeout_ms, keepalive_timeout_ms;
+	int	  write_timeout_ms; /* a client that takes nothing this long */
+	int	  drain_ms;	/* TERM, HUP: how long turns may take to end */
+	int	  queue_limit;	/* turns waiting per session */
+	int	  log_level;	/* enum hf_log_level */
+	int	  heartbeat_ms;	/* stale after this: abort, then kill */
+};
+
+/* Settings of a call; a target {} block overrides its provider's. */
+struct hf_conf_call {
+	int	connect_ms;
+	int	first_token_ms;	/* to the first useful delta; 0: none */
+	int	total_ms;	/* of one attempt */
+	int	max_output_tokens; /* anthropic: when the client names none */
+	int	upstream_stream; /* enum hf_conf_upstream_stream */
+};
+
+struct hf_conf_provider {
+	char	*name;
+	int	 dialect;	/* enum hf_conf_dialect */
+	char	*base_url;	/* e.g. https://api.openai.com/v1 */
+	char	*api_key;	/* resolved secret, or NULL; never logged */
+	char	*api_version;	/* anthropic-version */
+	struct hf_conf_call call;
+};
+
+struct hf_conf_target {
+	char	*name;		/* "provider/model" as written */
+	char	*model;		/* the provider's model name */
+	const struct hf_conf_provider *provider; /* borrowed from the conf */
+	struct hf_conf_call call;	/* provider's with overrides */
+};
+
+struct hf_conf_route {
+	char	*name;		/* model name that clients ask for */
+	struct hf_conf_target **target;	/* in order; borrowed from conf */
+	unsigned n_target;
+	int	 deadline_ms;	/* one per turn, shared by all attempts */
+	int	 max_retries;	/* waits when no target is left; <= 5 */
+	int	 backoff_unit_ms; /* the "1" of 2^a + U(0,1); 1000 */
+	int	 backoff_cap_ms;  /* 30000 */
+	int	 failover_payload; /* enum hf_conf_payload */
+};
+
+struct hf_conf_tenant {
+	char	*name;
+	char	*description;
+};
+
+struct hf_conf {
+	struct hf_conf_gateway	gateway;
+	struct hf_conf_provider	*provider;
+	unsigned		n_provider;
+	struct hf_conf_target	*target;	/* every target of any route */
+	unsigned		n_target;
+	struct hf_conf_route	*route;
+	unsigned		n_route;
+	struct hf_conf_tenant	*tenant;
+	unsigned		n_tenant;
+};
+
+/* Parse and check a file.  On failure *out is NULL and the error text reads
+ * "FILE:LINE: KEY: what was expected" (HF_ECONFIG). */
+int	hf_conf_load(const char *path, struct hf_conf **out,
+	    struct hf_error *e) HF_MUST_CHECK;
+/* The same from memory; 'name' stands for the file in messages. */
+int	hf_conf_parse(const char *name, const char *text,
+	    struct hf_conf **out, struct hf_error *e) HF_MUST_CHECK;
+void	hf_conf_free(struct hf_conf *c);
+const struct hf_conf_route *hf_conf_route(const struct hf_conf *c,
+	    struct hf_str model);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Named fault points.
+ */
+#include "base/fault.h"
+
+#ifdef HF_FAULTS
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* One countdown per position in the list is enough for tests. */
+static _Atomic int seen[16];
+
+bool
+hf_fault(const char *point)
+{
+	const char *p = getenv("HF_FAULT");
+	size_t n = strlen(point);
+
+	for (unsigned i = 0; p != NULL && *p != '\0' && i < 16; i++) {
+		const char *end = strchr(p, ',');
+		const char *at = strchr(p, '@');
+		size_t len = end == NULL ? strlen(p) : (size_t)(end - p);
+
+		if (len > n && strncmp(p, point, n) == 0 && p[n] == '=') {
+			int want = at != NULL && at < p + len ?
+			    atoi(at + 1) : 1;
+			if (atomic_fetch_add(&seen[i], 1) + 1 == want) {
+				if (strncmp(p + n + 1, "kill", 4) == 0)
+					kill(getpid(), SIGKILL);
+				return true;
+			}
+		}
+		p = end == NULL ? NULL : end + 1;
+	}
+	return false;
+}
+#else
+typedef int hf_fault_unused;
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Named fault points for crash and error tests, compiled in only with
+ * --enable-faults.  HF_FAULT="point=kill", "point=fail" or "point=kill@3"
+ * (the third time) in the environment; several are separated by commas.
+ * "kill" raises SIGKILL in the process that gets there; "fail" makes
+ * hf_fault() return true, and the caller takes its error path.
+ */
+#ifndef HF_BASE_FAULT_H
+#define HF_BASE_FAULT_H
+
+#include <config.h>
+
+#include "base/hf.h"
+
+#ifdef HF_FAULTS
+bool	hf_fault(const char *point);
+#else
+static inline bool
+hf_fault(const char *point)
+{
+	(void)point;
+	return false;
+}
+#endif
+
+#endif

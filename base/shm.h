@@ -1,0 +1,119 @@
+/*
+ * The scoreboard: one memfd that the master makes and every child maps.
+ * A header (magic, layout version, size, boot), one slot per child, and the
+ * writer mutex, the only lock in shared memory.  Each slot is written by its
+ * child only, except pid, inc and state, which only the master writes.
+ * The master trusts nothing in it but that a heartbeat moved.
+ *
+ * Slot 0 is the keeper; workers are slots 1..n.  Incarnation numbers are
+ * boot << 32 | spawn, never reused, so that a lease names one process life.
+ */
+#ifndef HF_BASE_SHM_H
+#define HF_BASE_SHM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "base/hf.h"
+
+#define HF_SHM_SLOTS	66		/* keeper + up to 65 workers in two
+					 * generations during a reload */
+#define HF_SHM_KEEPER	0
+
+/* The fixed descriptor table after fork+exec. */
+enum hf_fd {
+	HF_FD_SHM = 3,		/* scoreboard memfd */
+	HF_FD_PARENT = 4,	/* SEQPACKET socketpair to the master */
+	HF_FD_CONFIG = 5,	/* memfd with the checked config text */
+	HF_FD_CONTROL = 6,	/* control listener (keeper), else /dev/null */
+	HF_FD_LOCK = 7,		/* <database>.lock, flock()ed by the master: all
+				 * children hold it too, so that a new master
+				 * starts only when the whole old tree is gone */
+	HF_FD_WAKE0 = 8,	/* eventfd of slot 0; slot s is HF_FD_WAKE0+s */
+	HF_FD_LISTEN0 = HF_FD_WAKE0 + HF_SHM_SLOTS	/* listening sockets */
+};
+
+enum hf_slot_state {
+	HF_SLOT_FREE,		/* never used, or its child was reaped */
+	HF_SLOT_STARTING,	/* forked, not yet ready */
+	HF_SLOT_READY,		/* serves */
+	HF_SLOT_DRAINING	/* finishes its turns and exits */
+};
+
+enum hf_counter {
+#define HF_COUNTER(field, type, name, labels, help) HF_C_##field,
+#include "base/counters.def"
+#undef HF_COUNTER
+	HF_C_COUNT
+};
+
+struct hf_slot {
+	_Atomic int32_t	 pid;
+	_Atomic uint32_t state;		/* enum hf_slot_state */
+	_Atomic uint64_t inc;		/* incarnation; 0: dead or free */
+	_Atomic uint64_t beat_loop;	/* moved by the event loop */
+	_Atomic uint64_t beat_store;	/* moved by the store thread */
+	_Atomic uint64_t worked;	/* requests served: "did any work" */
+	_Atomic int64_t	 counters[HF_C_COUNT];
+	char		 panic[256];	/* text of a failed check */
+};
+
+struct hf_shm_header {
+	uint32_t	 magic;
+	uint32_t	 version;
+	uint64_t	 size;
+	_Atomic uint64_t boot;		/* boot counter of the database; set by
+					 * the keeper before workers start */
+	uint32_t	 n_slots;
+	_Atomic uint32_t config_generation;
+	_Atomic int64_t	 retired[HF_C_COUNT];	/* counts of dead children */
+	int64_t		 started_wall_us;
+	pthread_mutex_t	 writer;	/* robust, process-shared */
+	struct hf_slot	 slot[HF_SHM_SLOTS];
+};
+
+struct hf_shm {
+	struct hf_shm_header *h;
+	unsigned	 self;		/* own slot */
+	int		 wake_fd[HF_SHM_SLOTS];	/* eventfds, -1: none */
+};
+
+/* Master, tests: make a scoreboard; returns the memfd in *fd (may be NULL:
+ * then the descriptor is closed).  wake_fd[] are made too (EFD_NONBLOCK). */
+int	hf_shm_create(struct hf_shm *s, int *fd, struct hf_error *e)
+	    HF_MUST_CHECK;
+/* Child: map the scoreboard at 'fd' and take HF_FD_WAKE0.. as wake_fd. */
+int	hf_shm_map(struct hf_shm *s, int fd, unsigned self,
+	    struct hf_error *e) HF_MUST_CHECK;
+void	hf_shm_unmap(struct hf_shm *s);
+
+/* True while incarnation 'inc' of 'slot' lives (the master clears inc only
+ * after waitpid, so no system call of a dead owner can still land). */
+bool	hf_shm_alive(const struct hf_shm *s, unsigned slot, uint64_t inc);
+uint64_t hf_shm_self_inc(const struct hf_shm *s);
+/* Wake another child's event loop (grants of leases); never blocks. */
+void	hf_shm_wake(const struct hf_shm *s, unsigned slot);
+
+static inline void
+hf_count(const struct hf_shm *s, enum hf_counter c, int64_t n)
+{
+	atomic_fetch_add_explicit(&s->h->slot[s->self].counters[c], n,
+	    memory_order_relaxed);
+}
+int64_t	hf_shm_sum(const struct hf_shm *s, enum hf_counter c);
+/* Master, after waitpid: fold the counters of 'slot' into the header
+ * (gauges are dropped), clear inc, then set HF_SLOT_FREE. */
+void	hf_shm_retire(struct hf_shm *s, unsigned slot);
+
+/*
+ * The writer mutex: held around every write transaction and checkpoint of
+ * every process.  HF_ETIMEOUT after timeout_ms.  A holder that died leaves
+ * it consistent: SQLite ignores uncommitted frames, nothing is to be done.
+ * Blocks; call it from the store thread or the keeper, never from a loop.
+ */
+int	hf_shm_writer_lock(struct hf_shm *s, int timeout_ms,
+	    struct hf_error *e) HF_MUST_CHECK;
+void	hf_shm_writer_unlock(struct hf_shm *s);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * Read-only views for operators: the keeper's control socket and
+ * holdfastctl.  One connection, opened read-only; short reads; rows are
+ * handed to a callback one by one (spans valid during the call only).
+ */
+#ifndef HF_STORE_INSPECT_H
+#define HF_STORE_INSPECT_H
+
+#include "store/store.h"
+
+struct hf_inspect;
+
+int	hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
+	    struct hf_error *e) HF_MUST_CHECK;
+void	hf_inspect_close(struct hf_inspect *in);
+
+struct hf_session_info {
+	struct hf_id	id;
+	const char	*tenant;
+	const char	*name;		/* NULL: nameless */
+	int64_t		 created_us, updated_us;	/* wall time */
+	int64_t		 turns;
+	const char	*last_state;	/* state name of the newest turn */
+	const char	*last_target;	/* NULL: none */
+	bool		 locked;	/* lease held */
+	unsigned	 owner_slot;
+	uint64_t	 owner_inc, fence;
+	int64_t		 lock_since_us;
+	int64_t		 queued;
+};
+/* Return nonzero from 'cb' to stop early. */
+typedef int (*hf_session_fn)(void *arg, const struct hf_session_info *s);
+struct hf_session_filter {
+	const char	*tenant;	/* NULL: all */
+	int64_t		 limit;		/* 0: 50 */
+	const char	*before;	/* page: id of the last one seen */
+};
+int	hf_inspect_sessions(struct hf_inspect *in,
+	    const struct hf_session_filter *f, hf_session_fn cb, void *arg,
+	    struct hf_error *e) HF_MUST_CHECK;
+/* By id, unique id prefix, or name (tenant NULL: unique over tenants).
+ * HF_ENOTFOUND; HF_ECONFLICT when ambiguous. */
+int	hf_inspect_session(struct hf_inspect *in, const char *tenant,
+	    const char *key, hf_session_fn cb, void *arg, struct hf_error *e)
+	    HF_MUST_CHECK;
+
+struct hf_turn_info {
+	struct hf_id	 id;
+	int64_t		 seq;
+	int64_t		 parent_seq;	/* 0: root */
+	int64_t		 retry_of_seq;	/* 0: none */
+	const char	*state;
+	bool		 on_path;	/* part of the current history */
+	const char	*route;
+	bool		 stream;
+	int64_t		 started_us, ended_us;
+	const char	*finish_reason, *error_class;
+	int		 status;
+	int64_t		 attempts;
+	const char	*target;	/* that answered, or of the last try */
+	int64_t		 first_token_us, total_us;
+};
+typedef int (*hf_turn_fn)(void *arg, const struct hf_turn_info *t);
+int	hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
+	    hf_turn_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+struct hf_item_info {
+	int64_t		 turn_seq;
+	int64_t		 idx;		/* within the turn */
+	const char	*kind, *role, *origin;
+	bool		 output, lead, has_heard;
+	struct hf_str	 body, heard;	/* opened; JSON */
+};
+typedef int (*hf_item_fn)(void *arg, const struct hf_item_info *i);
+int	hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
+	    hf_item_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+struct hf_attempt_info {
+	int64_t		 turn_seq;
+	int		 n;
+	const char	*target, *cls, *reason;
+	int		 http_status;
+	int64_t		 started_us, first_token_us, total_us;
+	int64_t		 bytes_out, bytes_in, tokens_in, tokens_out;
+};
+typedef int (*hf_attempt_fn)(void *arg, const struct hf_attempt_info *a);
+int	hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
+	    hf_attempt_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+struct hf_key_info {
+	struct hf_id	 id;
+	const char	*tenant, *label;
+	int64_t		 created_us, revoked_us;	/* 0: in force */
+};
+typedef int (*hf_key_fn)(void *arg, const struct hf_key_info *k);
+int	hf_inspect_keys(struct hf_inspect *in, hf_key_fn cb, void *arg,
+	    struct hf_error *e) HF_MUST_CHECK;
+
+struct hf_store_stats {
+	int64_t	sessions, turns, items, open_turns, queued_turns;
+	int64_t	db_bytes, wal_bytes;	/* by stat, never by opening */
+	int	schema_version;
+	uint64_t boot;
+};
+int	hf_inspect_stats(struct hf_inspect *in, struct hf_store_stats *s,
+	    struct hf_error *e) HF_MUST_CHECK;
+
+#endif
