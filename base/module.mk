@@ -6,6 +6,6 @@ libbase_a_SOURCES = \
 	base/err.c base/err.def base/err.h \
 	base/fault.c base/fault.h base/frame.c base/frame.h \
 	base/hf.h base/id.c base/id.h \
-	base/log.c base/log.h base/shm.c base/shm.h base/sm.c base/sm.h
+	base/log.c base/log.h base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def
 libbase_a_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS) $(CONFUSE_CFLAGS)
 BASE_LIBS = libbase.a $(SODIUM_LIBS) $(CONFUSE_LIBS) -lpthread
