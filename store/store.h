@@ -89,7 +89,9 @@ struct hf_item {
 	uint8_t		digest[HF_DIGEST_SIZE]; /* of the normal form */
 	uint8_t		heard_digest[HF_DIGEST_SIZE]; /* if has_heard */
 	bool		has_heard;	/* 'heard' replaces 'body' in history;
-					 * empty: it was not heard at all */
+					 * empty, and heard_digest all zero: it
+					 * was not heard at all, and is no part
+					 * of the effective view */
 	struct hf_str	body;		/* JSON, opaque to the store */
 	struct hf_str	heard;
 	struct hf_str	sidecar;	/* what only 'sidecar_of' can use */
@@ -141,7 +143,8 @@ struct hf_head {
 	bool		busy;		/* a live owner holds the lease */
 };
 
-/* read.  'name' is what the client calls the session; found=false is OK. */
+/* read.  'name' is what the client calls the session, or the ses_ id of one of
+ * this tenant's sessions; found=false is OK. */
 int	hf_store_head(struct hf_store *st, const char *tenant,
 	    struct hf_str name, struct hf_head *out, struct hf_error *e)
 	    HF_MUST_CHECK;

@@ -30,6 +30,7 @@ struct hf_req {
 	bool		 loopback;	/* came in over a loopback listener */
 	int64_t		 received_us;	/* monotonic: request line and headers
 					 * and body complete */
+	char		 tenant[64];	/* set by 'authorize' for the handler */
 	const void	*impl;
 };
 
