@@ -5,7 +5,8 @@ libgateway_a_SOURCES = gateway/gateway.h
 GATEWAY_LIBS = libgateway.a $(EVENT_LIBS) $(CURL_LIBS) $(JANSSON_LIBS)
 
 # json
-libgateway_a_SOURCES += gateway/json/scan.h
+libgateway_a_SOURCES += gateway/json/bytes.h gateway/json/check.c \
+	gateway/json/scan.c gateway/json/scan.h gateway/json/text.c
 
 # provider
 libgateway_a_SOURCES += gateway/provider/class.def gateway/provider/provider.h

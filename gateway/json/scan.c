@@ -1,0 +1,221 @@
+/*
+ * Walking checked JSON text: members, elements, look-up, numbers.  Nothing
+ * here checks grammar again; bounds are kept all the same.
+ */
+#include <config.h>
+
+#include "gateway/json/scan.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "gateway/json/bytes.h"
+
+static const struct hf_json absent;
+
+/* Past the container whose opening bracket is at 'p'. */
+static const char *
+skip_container(const char *p, const char *end)
+{
+	unsigned depth = 0;
+
+	while (p < end) {
+		switch (*p) {
+		case '"':
+			p = hf_json_skip_string(p, end);
+			continue;
+		case '{':
+		case '[':
+			depth++;
+			break;
+		case '}':
+		case ']':
+			if (--depth == 0)
+				return p + 1;
+			break;
+		default:
+			break;
+		}
+		p++;
+	}
+	return end;
+}
+
+static const char *
+skip_scalar(const char *p, const char *end)
+{
+	while (p < end && *p != ',' && *p != '}' && *p != ']' &&
+	    !hf_json_is_space(*p))
+		p++;
+	return p;
+}
+
+/* The value at 'p'; returns the byte after it. */
+static const char *
+take_value(const char *p, const char *end, struct hf_json *v)
+{
+	const char *to;
+
+	switch (*p) {
+	case '"':
+		v->type = HF_JSON_STRING;
+		to = hf_json_skip_string(p, end);
+		break;
+	case '{':
+	case '[':
+		v->type = *p == '{' ? HF_JSON_OBJECT : HF_JSON_ARRAY;
+		to = skip_container(p, end);
+		break;
+	default:
+		v->type = *p == 't' ? HF_JSON_TRUE :
+		    *p == 'f' ? HF_JSON_FALSE :
+		    *p == 'n' ? HF_JSON_NULL : HF_JSON_NUMBER;
+		to = skip_scalar(p, end);
+		break;
+	}
+	v->raw = (struct hf_str){ p, (size_t)(to - p) };
+	return to;
+}
+
+/* Where the next member or element starts, or NULL at the end. */
+static const char *
+next_start(struct hf_json c, size_t pos)
+{
+	const char *end = c.raw.p + c.raw.size;
+	const char *p = c.raw.p + (pos == 0 ? 1 : pos);
+
+	if (c.raw.size < 2 || p >= end)
+		return NULL;
+	p = hf_json_skip_space(p, end);
+	if (p < end && *p == ',' && pos != 0)
+		p = hf_json_skip_space(p + 1, end);
+	return p >= end || *p == '}' || *p == ']' ? NULL : p;
+}
+
+bool
+hf_json_next_element(struct hf_json arr, size_t *pos, struct hf_json *value)
+{
+	const char *p, *end = arr.raw.p + arr.raw.size;
+
+	*value = absent;
+	if (arr.type != HF_JSON_ARRAY || (p = next_start(arr, *pos)) == NULL)
+		return false;
+	p = take_value(p, end, value);
+	*pos = (size_t)(p - arr.raw.p);
+	return true;
+}
+
+bool
+hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
+    struct hf_json *value)
+{
+	const char *p, *end = obj.raw.p + obj.raw.size;
+
+	*key = *value = absent;
+	if (obj.type != HF_JSON_OBJECT || (p = next_start(obj, *pos)) == NULL)
+		return false;
+	p = take_value(p, end, key);
+	p = hf_json_skip_space(p, end);
+	if (p >= end)
+		return false;
+	p = hf_json_skip_space(p + 1, end);	/* the colon */
+	if (p >= end)
+		return false;
+	p = take_value(p, end, value);
+	*pos = (size_t)(p - obj.raw.p);
+	return true;
+}
+
+struct hf_json
+hf_json_get(struct hf_json obj, const char *key)
+{
+	struct hf_json k, v, found = absent;
+	size_t pos = 0;
+
+	while (hf_json_next_member(obj, &pos, &k, &v))
+		if (hf_json_key_is(k, key))
+			found = v;
+	return found;
+}
+
+static struct hf_json
+get_element(struct hf_json arr, const char *digits)
+{
+	struct hf_json v = absent;
+	size_t pos = 0;
+	unsigned long i = 0;
+
+	if (*digits == '\0')
+		return absent;
+	for (; *digits != '\0'; digits++) {
+		if (*digits < '0' || *digits > '9' || i > 100000000)
+			return absent;
+		i = i * 10 + (unsigned long)(*digits - '0');
+	}
+	do {
+		if (!hf_json_next_element(arr, &pos, &v))
+			return absent;
+	} while (i-- > 0);
+	return v;
+}
+
+struct hf_json
+hf_json_path(struct hf_json v, ...)
+{
+	const char *key;
+	va_list ap;
+
+	va_start(ap, v);
+	while ((key = va_arg(ap, const char *)) != NULL)
+		v = v.type == HF_JSON_ARRAY ? get_element(v, key) :
+		    hf_json_get(v, key);
+	va_end(ap);
+	return v;
+}
+
+bool
+hf_json_int(struct hf_json number, int64_t *out)
+{
+	const char *p = number.raw.p, *end = p + number.raw.size;
+	bool minus;
+	int64_t v = 0;
+
+	if (number.type != HF_JSON_NUMBER)
+		return false;
+	minus = *p == '-';
+	for (p += minus; p < end; p++) {
+		if (*p < '0' || *p > '9')
+			return false;
+		/* Counted downwards: INT64_MIN has no positive twin. */
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_sub_overflow(v, *p - '0', &v))
+			return false;
+	}
+	if (!minus && v == INT64_MIN)
+		return false;
+	*out = minus ? v : -v;
+	return true;
+}
+
+bool
+hf_json_double(struct hf_json number, double *out)
+{
+	char small[64], *copy = small;
+	size_t n = number.raw.size;
+	double v;
+
+	if (number.type != HF_JSON_NUMBER)
+		return false;
+	if (n >= sizeof(small) && (copy = malloc(n + 1)) == NULL)
+		return false;
+	memcpy(copy, number.raw.p, n);
+	copy[n] = '\0';
+	v = strtod(copy, NULL);
+	if (copy != small)
+		free(copy);
+	if (!isfinite(v))
+		return false;
+	*out = v;
+	return true;
+}
