@@ -2,10 +2,13 @@ noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	base/arena.c base/arena.h base/backoff.c base/backoff.h \
 	base/buf.c base/buf.h base/check.c base/check.h \
-	base/clock.c base/clock.h base/conf.h base/counters.def \
+	base/clock.c base/clock.h base/counters.def \
+	base/conf.c base/conf.h base/conf_build.c base/conf_int.h \
+	base/conf_raw.c base/conf_secret.c base/conf_text.c base/conf_value.c \
 	base/err.c base/err.def base/err.h \
 	base/fault.c base/fault.h base/frame.c base/frame.h \
-	base/hf.h base/id.c base/id.h \
-	base/log.c base/log.h base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def
+	base/hf.h base/id.c base/id.h base/log.c base/log.h \
+	base/params.c base/params.def base/params.h \
+	base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def
 libbase_a_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS) $(CONFUSE_CFLAGS)
 BASE_LIBS = libbase.a $(SODIUM_LIBS) $(CONFUSE_LIBS) -lpthread

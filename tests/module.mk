@@ -1,5 +1,6 @@
 # Each area's tests are listed in a file of their own.
 include tests/unit/base.mk
+include tests/unit/conf.mk
 include tests/unit/store.mk
 include tests/unit/wire.mk
 include tests/unit/http.mk
