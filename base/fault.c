@@ -1,6 +1,8 @@
 /*
  * Named fault points.
  */
+#include <config.h>
+
 #include "base/fault.h"
 
 #ifdef HF_FAULTS
@@ -24,8 +26,8 @@ hf_fault(const char *point)
 		size_t len = end == NULL ? strlen(p) : (size_t)(end - p);
 
 		if (len > n && strncmp(p, point, n) == 0 && p[n] == '=') {
-			int want = at != NULL && at < p + len ?
-			    atoi(at + 1) : 1;
+			long want = at != NULL && at < p + len ?
+			    strtol(at + 1, NULL, 10) : 1;
 			if (atomic_fetch_add(&seen[i], 1) + 1 == want) {
 				if (strncmp(p + n + 1, "kill", 4) == 0)
 					kill(getpid(), SIGKILL);
