@@ -18,3 +18,13 @@ libgateway_a_SOURCES += gateway/upstream/sse.h gateway/upstream/upstream.h
 libgateway_a_SOURCES += gateway/front/front.h
 
 # turn, surface, gateway
+libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
+	gateway/surface/chat.c gateway/surface/chat_internal.h \
+	gateway/surface/chat_params.c gateway/surface/chat_request.c \
+	gateway/surface/error.c gateway/surface/models.c \
+	gateway/surface/session_name.c gateway/surface/surface.h \
+	gateway/turn/align.c gateway/turn/align.h gateway/turn/attempt.c \
+	gateway/turn/failover.c gateway/turn/finish.c \
+	gateway/turn/items.c gateway/turn/items.h gateway/turn/plan.c \
+	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \
+	gateway/turn/turn.c gateway/turn/turn.h gateway/turn/turn_internal.h

@@ -1,0 +1,355 @@
+/*
+ * Chat completions: from a turn's events to the bytes of a response, plain or
+ * as a stream of chunks.  One object per request; it ends with the turn's
+ * finish or fail, or when the client leaves.
+ */
+#include <config.h>
+
+#include "gateway/surface/chat_internal.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+#define EVENT_STREAM	"text/event-stream; charset=utf-8"
+#define N_HEADERS	10
+
+struct chat {
+	struct hf_sink	*sink;
+	struct hf_turn	*turn;
+	bool		 stream, include_usage;
+	unsigned	 n_call;	/* sent so far */
+	struct hf_buf	 head;		/* of every chunk, up to the delta */
+	struct hf_buf	 out;		/* scratch */
+};
+
+static void
+chat_free(struct chat *c)
+{
+	hf_buf_free(&c->head);
+	hf_buf_free(&c->out);
+	free(c);
+}
+
+/* --- pieces ---------------------------------------------------------------*/
+
+/* What all responses of a turn say in their headers. */
+struct headers {
+	struct hf_header h[N_HEADERS];
+	unsigned	 n;
+	char		 attempts[16], repairs[16], retry_s[24], retry_ms[24];
+};
+
+static void
+add_header(struct headers *h, const char *name, const char *value)
+{
+	HF_CHECK(h->n < N_HEADERS);
+	h->h[h->n++] = (struct hf_header){ name, hf_str(value) };
+}
+
+static void
+turn_headers(struct headers *h, const struct hf_turn_info *i)
+{
+	h->n = 0;
+	if (i->session != NULL) {
+		add_header(h, "X-Holdfast-Session", i->session);
+		add_header(h, "X-Holdfast-History", i->history);
+	}
+	add_header(h, "X-Holdfast-Turn", i->turn);
+	add_header(h, "X-Request-Id", i->turn);
+	if (i->attempts > 0) {
+		snprintf(h->attempts, sizeof(h->attempts), "%u", i->attempts);
+		add_header(h, "X-Holdfast-Target", i->target);
+		add_header(h, "X-Holdfast-Attempts", h->attempts);
+	}
+	if (i->repairs > 0) {
+		snprintf(h->repairs, sizeof(h->repairs), "%u", i->repairs);
+		add_header(h, "X-Holdfast-Repaired", h->repairs);
+	}
+}
+
+static void
+put_identity(struct hf_buf *b, const struct hf_turn_info *i,
+    const char *object)
+{
+	hf_buf_printf(b, "{\"id\":\"chatcmpl-%s\",\"object\":\"%s\","
+	    "\"created\":%lld,\"model\":", i->turn + strlen("turn_"), object,
+	    (long long)i->created_s);
+	hf_json_put_string(b, hf_str(i->route));
+}
+
+static void
+put_usage(struct hf_buf *b, const struct hf_answer *a)
+{
+	hf_buf_printf(b, "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,"
+	    "\"total_tokens\":%lld,\"prompt_tokens_details\":"
+	    "{\"cached_tokens\":%lld},\"completion_tokens_details\":"
+	    "{\"reasoning_tokens\":%lld}}", (long long)a->tokens_in,
+	    (long long)a->tokens_out,
+	    (long long)(a->tokens_in + a->tokens_out),
+	    (long long)(a->tokens_cached < 0 ? 0 : a->tokens_cached),
+	    (long long)(a->tokens_reasoning < 0 ? 0 : a->tokens_reasoning));
+}
+
+static bool
+has_usage(const struct hf_answer *a)
+{
+	return a->tokens_in >= 0 && a->tokens_out >= 0;
+}
+
+static void
+put_call(struct hf_buf *b, struct hf_str id, struct hf_str name,
+    struct hf_str arguments)
+{
+	hf_buf_puts(b, "\"id\":");
+	hf_json_put_string(b, id);
+	hf_buf_puts(b, ",\"type\":\"function\",\"function\":{\"name\":");
+	hf_json_put_string(b, name);
+	hf_buf_puts(b, ",\"arguments\":");
+	hf_json_put_string(b, arguments);
+	hf_buf_puts(b, "}}");
+}
+
+/* --- a stream ------------------------------------------------------------ */
+
+static void
+chunk_begin(struct chat *c)
+{
+	hf_buf_putstr(&c->out, hf_buf_str(&c->head));
+}
+
+static void
+chunk_end(struct chat *c, const char *finish)
+{
+	hf_buf_puts(&c->out, ",\"logprobs\":null,\"finish_reason\":");
+	if (finish != NULL)
+		hf_buf_printf(&c->out, "\"%s\"}]", finish);
+	else
+		hf_buf_puts(&c->out, "null}]");
+	hf_buf_puts(&c->out, c->include_usage ? ",\"usage\":null}\n\n" :
+	    "}\n\n");
+}
+
+static void
+send_out(struct chat *c)
+{
+	if (hf_buf_ok(&c->out))
+		hf_sink_write(c->sink, hf_buf_str(&c->out));
+	hf_buf_reset(&c->out);
+}
+
+static void
+chat_start(void *arg, const struct hf_turn_info *i)
+{
+	struct chat *c = arg;
+	struct headers h;
+
+	turn_headers(&h, i);
+	add_header(&h, "Cache-Control", "no-cache");
+	hf_sink_start(c->sink, 200, h.h, h.n, EVENT_STREAM);
+	hf_buf_puts(&c->head, "data: ");
+	put_identity(&c->head, i, "chat.completion.chunk");
+	hf_buf_puts(&c->head, ",\"choices\":[{\"index\":0,\"delta\":");
+	/* The role chunk leaves with the first content. */
+	chunk_begin(c);
+	hf_buf_puts(&c->out, "{\"role\":\"assistant\",\"content\":\"\","
+	    "\"refusal\":null}");
+	chunk_end(c, NULL);
+}
+
+static void
+chat_event(void *arg, const struct hf_event *ev)
+{
+	struct chat *c = arg;
+
+	chunk_begin(c);
+	if (ev->type == HF_EV_TOOL_CALL) {
+		hf_buf_printf(&c->out, "{\"tool_calls\":[{\"index\":%u,",
+		    c->n_call++);
+		put_call(&c->out, ev->tool.native_id, ev->tool.name,
+		    ev->tool.arguments);
+		hf_buf_puts(&c->out, "]}");
+	} else {
+		hf_buf_puts(&c->out, ev->type == HF_EV_TEXT ?
+		    "{\"content\":" : "{\"refusal\":");
+		hf_json_put_string(&c->out, ev->text);
+		hf_buf_putc(&c->out, '}');
+	}
+	chunk_end(c, NULL);
+	send_out(c);
+}
+
+static void
+finish_stream(struct chat *c, const struct hf_turn_info *i,
+    const struct hf_answer *a)
+{
+	if (!hf_sink_started(c->sink))
+		chat_start(c, i);	/* an answer without any content */
+	chunk_begin(c);
+	hf_buf_puts(&c->out, "{}");
+	chunk_end(c, hf_finish_name(a->finish));
+	if (c->include_usage && has_usage(a)) {
+		hf_buf_puts(&c->out, "data: ");
+		put_identity(&c->out, i, "chat.completion.chunk");
+		hf_buf_puts(&c->out, ",\"choices\":[],\"usage\":");
+		put_usage(&c->out, a);
+		hf_buf_puts(&c->out, "}\n\n");
+	}
+	hf_buf_puts(&c->out, "data: [DONE]\n\n");
+	send_out(c);
+	hf_sink_end(c->sink);
+}
+
+/* --- a plain answer --------------------------------------------------------*/
+
+static void
+put_message(struct hf_buf *b, const struct hf_answer *a)
+{
+	hf_buf_puts(b, "{\"role\":\"assistant\",\"content\":");
+	if (a->text.size > 0 || (a->n_call == 0 && a->refusal.size == 0))
+		hf_json_put_string(b, hf_buf_str(&a->text));
+	else
+		hf_buf_puts(b, "null");
+	hf_buf_puts(b, ",\"refusal\":");
+	if (a->refusal.size > 0)
+		hf_json_put_string(b, hf_buf_str(&a->refusal));
+	else
+		hf_buf_puts(b, "null");
+	for (unsigned i = 0; i < a->n_call; i++) {
+		hf_buf_puts(b, i == 0 ? ",\"tool_calls\":[{" : ",{");
+		put_call(b, a->call[i].id, a->call[i].name,
+		    a->call[i].arguments);
+	}
+	hf_buf_puts(b, a->n_call > 0 ? "]}" : "}");
+}
+
+static void
+finish_plain(struct chat *c, const struct hf_turn_info *i,
+    const struct hf_answer *a)
+{
+	struct hf_buf *b = &c->out;
+	struct headers h;
+
+	put_identity(b, i, "chat.completion");
+	hf_buf_puts(b, ",\"choices\":[{\"index\":0,\"message\":");
+	put_message(b, a);
+	hf_buf_printf(b, ",\"logprobs\":null,\"finish_reason\":\"%s\"}]",
+	    hf_finish_name(a->finish));
+	if (has_usage(a)) {
+		hf_buf_puts(b, ",\"usage\":");
+		put_usage(b, a);
+	}
+	hf_buf_putc(b, '}');
+	turn_headers(&h, i);
+	hf_sink_reply(c->sink, 200, h.h, h.n, "application/json",
+	    hf_buf_str(b));
+}
+
+static void
+chat_finish(void *arg, const struct hf_turn_info *i, const struct hf_answer *a)
+{
+	struct chat *c = arg;
+
+	if (c->stream)
+		finish_stream(c, i, a);
+	else
+		finish_plain(c, i, a);
+	chat_free(c);
+}
+
+/* --- failures ----------------------------------------------------------- */
+
+static void
+fail_headers(struct headers *h, const struct hf_turn_failure *f)
+{
+	if (f->retry_after_ms >= 0) {
+		snprintf(h->retry_s, sizeof(h->retry_s), "%lld",
+		    (long long)(f->retry_after_ms + 999) / 1000);
+		snprintf(h->retry_ms, sizeof(h->retry_ms), "%lld",
+		    (long long)f->retry_after_ms);
+		add_header(h, "Retry-After", h->retry_s);
+		add_header(h, "Retry-After-Ms", h->retry_ms);
+	}
+	if (f->final)
+		add_header(h, "X-Should-Retry", "false");
+}
+
+static void
+chat_fail(void *arg, const struct hf_turn_info *i,
+    const struct hf_turn_failure *f)
+{
+	struct chat *c = arg;
+	struct headers h;
+
+	if (hf_sink_started(c->sink)) {
+		/* The protocol's error event; no finish, no [DONE]. */
+		hf_buf_puts(&c->out, "data: ");
+		hf_surface_error_body(&c->out, f->type, f->code, f->param,
+		    f->message);
+		hf_buf_puts(&c->out, "\n\n");
+		send_out(c);
+		hf_sink_end(c->sink);
+	} else {
+		hf_surface_error_body(&c->out, f->type, f->code, f->param,
+		    f->message);
+		turn_headers(&h, i);
+		fail_headers(&h, f);
+		hf_sink_reply(c->sink, f->status, h.h, h.n,
+		    "application/json", hf_buf_str(&c->out));
+	}
+	chat_free(c);
+}
+
+static size_t
+chat_backlog(void *arg)
+{
+	struct chat *c = arg;
+
+	return hf_sink_backlog(c->sink);
+}
+
+static const struct hf_surface chat_surface = {
+	.start = chat_start, .event = chat_event, .finish = chat_finish,
+	.fail = chat_fail, .backlog = chat_backlog,
+};
+
+static void
+on_gone(void *arg)
+{
+	struct chat *c = arg;
+
+	hf_turn_client_gone(c->turn);
+	chat_free(c);
+}
+
+static void
+on_drained(void *arg)
+{
+	struct chat *c = arg;
+
+	hf_turn_drained(c->turn);
+}
+
+void
+hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq,
+    struct hf_sink *sink)
+{
+	struct hf_turn_input in;
+	struct hf_chat_options o = { 0 };
+	struct hf_refusal r = { 0 };
+	struct chat *c;
+
+	if (hf_chat_parse(env->conf, rq, &in, &o, &r) != 0) {
+		hf_count(env->shm, HF_C_requests_refused, 1);
+		hf_surface_refuse(sink, &r, -1, true);
+		return;
+	}
+	c = hf_xcalloc(1, sizeof(*c));
+	c->sink = sink;
+	c->stream = in.stream;
+	c->include_usage = o.include_usage;
+	hf_buf_init(&c->head, 4096);
+	hf_buf_init(&c->out, HF_BUF_NOCAP);
+	c->turn = hf_turn_start(env, &in, &chat_surface, c);
+	hf_sink_watch(sink, on_gone, on_drained, c);
+}

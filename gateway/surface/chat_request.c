@@ -1,0 +1,309 @@
+/*
+ * Reading a chat completions request into a turn input.
+ */
+#include <config.h>
+
+#include "gateway/surface/chat_internal.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+#define ARENA_MAX	((size_t)512 * 1024 * 1024)
+
+/* The draft's errors begin with a place inside the message. */
+static int
+bad_message(struct hf_refusal *r, unsigned n, const struct hf_error *e)
+{
+	char param[64];
+	const char *colon = strchr(e->text, ':');
+
+	if (e->code == HF_ENOMEM)
+		return hf_refuse(r, 500, "no_memory", NULL, "out of memory");
+	snprintf(param, sizeof(param), "messages[%u].%.*s", n,
+	    colon == NULL ? 0 : (int)(colon - e->text), e->text);
+	return hf_refuse(r, 400, "invalid_value", param, "messages[%u].%s", n,
+	    e->text);
+}
+
+static int
+missing(struct hf_refusal *r, unsigned n, const char *what,
+    const char *expected)
+{
+	char param[64];
+
+	snprintf(param, sizeof(param), "messages[%u].%s", n, what);
+	return hf_refuse(r, 400, "invalid_value", param, "%s: expected %s",
+	    param, expected);
+}
+
+static int
+read_calls(struct hf_draft *d, unsigned n, struct hf_json calls,
+    struct hf_refusal *r)
+{
+	static const struct hf_json no_arguments = { HF_JSON_STRING,
+	    { "\"{}\"", 4 } };
+	struct hf_error e = { 0 };
+	struct hf_json call, type, id, f, name, args;
+	char what[48];
+	size_t pos = 0;
+
+	for (unsigned i = 0; hf_json_next_element(calls, &pos, &call); i++) {
+		type = hf_json_get(call, "type");
+		id = hf_json_get(call, "id");
+		f = hf_json_get(call, "function");
+		name = hf_json_get(f, "name");
+		args = hf_json_get(f, "arguments");
+		snprintf(what, sizeof(what), "tool_calls[%u]", i);
+		if ((type.type != HF_JSON_NONE &&
+		    !hf_json_string_is(type, "function")) ||
+		    id.type != HF_JSON_STRING ||
+		    name.type != HF_JSON_STRING)
+			return missing(r, n, what, "a function call with id "
+			    "and function.name");
+		if (args.type == HF_JSON_NONE || args.type == HF_JSON_NULL ||
+		    hf_json_string_is(args, ""))
+			args = no_arguments;
+		if (args.type != HF_JSON_STRING)
+			return missing(r, n, what, "function.arguments as a "
+			    "string that holds JSON");
+		if (hf_draft_tool_call(d, HF_ORIGIN_CLIENT, id, name, args,
+		    &e) < 0)
+			return bad_message(r, n, &e);
+	}
+	return 0;
+}
+
+/* An empty text beside tool calls says nothing and is no item: some clients
+ * write null there, some "", some leave it out. */
+static bool
+says_nothing(struct hf_json content, struct hf_json refusal)
+{
+	struct hf_json part;
+	size_t pos = 0;
+
+	if (refusal.type == HF_JSON_STRING)
+		return false;
+	return content.type == HF_JSON_NONE || content.type == HF_JSON_NULL ||
+	    hf_json_string_is(content, "") ||
+	    (content.type == HF_JSON_ARRAY &&
+	    !hf_json_next_element(content, &pos, &part));
+}
+
+static int
+read_assistant(struct hf_draft *d, unsigned n, struct hf_json m,
+    struct hf_refusal *r)
+{
+	struct hf_json content = hf_json_get(m, "content");
+	struct hf_json refusal = hf_json_get(m, "refusal");
+	struct hf_json calls = hf_json_get(m, "tool_calls");
+	struct hf_json first;
+	struct hf_error e = { 0 };
+	size_t pos = 0;
+	bool any = hf_json_next_element(calls, &pos, &first);
+
+	if (calls.type != HF_JSON_NONE && calls.type != HF_JSON_NULL &&
+	    calls.type != HF_JSON_ARRAY)
+		return missing(r, n, "tool_calls", "an array");
+	if ((!any || !says_nothing(content, refusal)) &&
+	    hf_draft_message(d, HF_ROLE_ASSISTANT, HF_ORIGIN_CLIENT, content,
+	    hf_json_get(m, "name"), refusal, &e) < 0)
+		return bad_message(r, n, &e);
+	return any ? read_calls(d, n, calls, r) : 0;
+}
+
+static int
+read_message(struct hf_draft *d, unsigned n, struct hf_json m,
+    struct hf_refusal *r)
+{
+	static const struct { const char *name; enum hf_role role; } roles[] = {
+		{ "user", HF_ROLE_USER }, { "assistant", HF_ROLE_ASSISTANT },
+		{ "system", HF_ROLE_SYSTEM }, { "tool", HF_ROLE_TOOL },
+		{ "developer", HF_ROLE_DEVELOPER },
+	};
+	struct hf_json role = hf_json_get(m, "role");
+	struct hf_json content = hf_json_get(m, "content");
+	struct hf_json id = hf_json_get(m, "tool_call_id");
+	struct hf_error e = { 0 };
+	size_t i = 0;
+	int rc;
+
+	while (i < hf_countof(roles) && !hf_json_string_is(role,
+	    roles[i].name))
+		i++;
+	if (m.type != HF_JSON_OBJECT || i == hf_countof(roles))
+		return missing(r, n, "role", "one of user, assistant, system, "
+		    "developer, tool");
+	if (roles[i].role == HF_ROLE_ASSISTANT)
+		return read_assistant(d, n, m, r);
+	if (content.type != HF_JSON_STRING && content.type != HF_JSON_ARRAY)
+		return missing(r, n, "content",
+		    "a string or an array of parts");
+	if (roles[i].role == HF_ROLE_TOOL) {
+		if (id.type != HF_JSON_STRING)
+			return missing(r, n, "tool_call_id", "a string");
+		rc = hf_draft_tool_result(d, id, content, &e);
+	} else {
+		rc = hf_draft_message(d, roles[i].role, HF_ORIGIN_CLIENT,
+		    content, hf_json_get(m, "name"), (struct hf_json){ 0 },
+		    &e);
+	}
+	return rc < 0 ? bad_message(r, n, &e) : 0;
+}
+
+static int
+read_messages(struct hf_turn_input *in, struct hf_json body,
+    struct hf_refusal *r)
+{
+	struct hf_json list = hf_json_get(body, "messages"), m;
+	size_t pos = 0;
+	unsigned n = 0;
+	int rc;
+
+	if (list.type == HF_JSON_NONE)
+		return hf_refuse(r, 400, "missing_required_parameter",
+		    "messages", "messages: missing");
+	if (list.type != HF_JSON_ARRAY)
+		return hf_refuse(r, 400, "invalid_type", "messages",
+		    "messages: expected an array");
+	while (hf_json_next_element(list, &pos, &m)) {
+		rc = read_message(&in->draft, n++, m, r);
+		if (rc != 0)
+			return rc;
+	}
+	if (n == 0)
+		return hf_refuse(r, 400, "empty_array", "messages",
+		    "messages: expected at least one message");
+	return 0;
+}
+
+static int
+read_model(const struct hf_conf *conf, struct hf_json body,
+    struct hf_turn_input *in, struct hf_refusal *r)
+{
+	struct hf_json model = hf_json_get(body, "model");
+	struct hf_buf name;
+
+	if (model.type == HF_JSON_NONE)
+		return hf_refuse(r, 400, "missing_required_parameter",
+		    "model", "model: missing");
+	if (model.type != HF_JSON_STRING)
+		return hf_refuse(r, 400, "invalid_type", "model",
+		    "model: expected a string");
+	hf_buf_init(&name, HF_BUF_NOCAP);
+	hf_json_decode(model, &name);
+	in->route = hf_conf_route(conf, hf_buf_str(&name));
+	if (in->route == NULL)
+		hf_refuse(r, 404, "model_not_found", "model",
+		    "model: there is no route named \"%.*s\"",
+		    name.size > 80 ? 80 : (int)name.size,
+		    name.size > 0 ? name.data : "");
+	hf_buf_free(&name);
+	return in->route == NULL ? -1 : 0;
+}
+
+static int
+read_stream(struct hf_json body, struct hf_turn_input *in,
+    struct hf_chat_options *o, struct hf_refusal *r)
+{
+	struct hf_json stream = hf_json_get(body, "stream");
+
+	if (stream.type != HF_JSON_NONE && stream.type != HF_JSON_NULL &&
+	    stream.type != HF_JSON_TRUE && stream.type != HF_JSON_FALSE)
+		return hf_refuse(r, 400, "invalid_type", "stream",
+		    "stream: expected true or false");
+	in->stream = stream.type == HF_JSON_TRUE;
+	o->include_usage = hf_json_path(body, "stream_options",
+	    "include_usage", NULL).type == HF_JSON_TRUE;
+	return 0;
+}
+
+static int
+read_mode(const struct hf_req *rq, struct hf_turn_input *in,
+    struct hf_refusal *r)
+{
+	struct hf_str v = hf_req_header(rq, "X-Holdfast-History");
+	struct hf_str retry = hf_req_header(rq, "X-Stainless-Retry-Count");
+
+	in->sdk_retry = retry.size > 0 && !hf_str_is(retry, "0");
+	if (v.p == NULL || hf_str_is(v, "auto"))
+		in->mode = HF_HISTORY_AUTO;
+	else if (hf_str_is(v, "full"))
+		in->mode = HF_HISTORY_FULL;
+	else if (hf_str_is(v, "delta"))
+		in->mode = HF_HISTORY_DELTA;
+	else
+		return hf_refuse(r, 400, "invalid_value",
+		    "X-Holdfast-History", "X-Holdfast-History: expected "
+		    "full, delta or auto");
+	return 0;
+}
+
+static int
+read_params(struct hf_json body, struct hf_turn_input *in,
+    struct hf_refusal *r)
+{
+	struct hf_buf params;
+	int rc;
+
+	hf_buf_init(&params, HF_BUF_NOCAP);
+	rc = chat_params(body, &params, r);
+	if (rc == 0) {
+		in->params = hf_arena_dup(in->arena, hf_buf_str(&params));
+		if (!hf_buf_ok(&params) || in->params.p == NULL)
+			rc = hf_refuse(r, 500, "no_memory", NULL,
+			    "out of memory");
+	}
+	hf_buf_free(&params);
+	return rc;
+}
+
+static int
+read_body(const struct hf_req *rq, struct hf_turn_input *in,
+    struct hf_json *body, struct hf_refusal *r)
+{
+	struct hf_error e = { 0 };
+
+	if (rq->body.size == 0)
+		return hf_refuse(r, 400, "invalid_json", NULL,
+		    "the body is empty; expected a JSON object");
+	if (hf_json_check(rq->body, body, &in->repairs, &e) < 0)
+		return hf_refuse(r, 400, "invalid_json", NULL,
+		    "the body is no valid JSON: %s", e.text);
+	if (body->type != HF_JSON_OBJECT)
+		return hf_refuse(r, 400, "invalid_type", NULL,
+		    "the body is no JSON object");
+	return 0;
+}
+
+int
+hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
+    struct hf_turn_input *in, struct hf_chat_options *o, struct hf_refusal *r)
+{
+	struct hf_json body;
+
+	*in = (struct hf_turn_input){ .received_us = rq->received_us };
+	snprintf(in->tenant, sizeof(in->tenant), "%s", rq->tenant);
+	in->arena = hf_xcalloc(1, sizeof(*in->arena));
+	hf_arena_init(in->arena, ARENA_MAX);
+	hf_draft_init(&in->draft, in->arena);
+	if (read_body(rq, in, &body, r) == 0 &&
+	    read_model(conf, body, in, r) == 0 &&
+	    read_stream(body, in, o, r) == 0 &&
+	    read_mode(rq, in, r) == 0 &&
+	    hf_session_name(rq, body, in->arena, &in->session, r) == 0 &&
+	    read_messages(in, body, r) == 0 &&
+	    read_params(body, in, r) == 0) {
+		/* Kept for a turn that may have to wait; see store.h. */
+		if (in->session.size == 0)
+			return 0;
+		in->request = hf_arena_dup(in->arena, rq->body);
+		if (in->request.p != NULL)
+			return 0;
+		hf_refuse(r, 500, "no_memory", NULL, "out of memory");
+	}
+	hf_arena_free(in->arena);
+	free(in->arena);
+	in->arena = NULL;
+	return -1;
+}

@@ -1,0 +1,502 @@
+/*
+ * Attempts: rebuild the conversation from disk, call a target, follow what
+ * comes back, and decide what a failure means.  Loop thread.
+ *
+ * Callbacks of the provider's side only record; acting on it (which may free
+ * the decoder or the call) happens in attempt_step(), one loop turn later.
+ */
+#include <config.h>
+
+#include "gateway/turn/turn_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+
+#define LINGER_MS	1000	/* for the end of a finished exchange */
+#define BACKLOG_MAX	((size_t)256 * 1024)
+
+static void	on_event(void *arg, const struct hf_event *ev);
+
+/* --- one attempt's life ---------------------------------------------- */
+
+static const struct hf_conf_target *
+target_of(const struct hf_attempt *a)
+{
+	return a->t->in.route->target[a->target];
+}
+
+static void
+arm(struct event *ev, int64_t us)
+{
+	struct timeval tv;
+
+	if (us < 0)
+		us = 0;
+	tv.tv_sec = us / 1000000;
+	tv.tv_usec = us % 1000000;
+	evtimer_add(ev, &tv);
+}
+
+static void
+attempt_free(struct hf_attempt *a)
+{
+	if (a->call != NULL)
+		hf_call_cancel(a->call);
+	hf_decoder_free(a->decoder);
+	event_free(a->timer);
+	event_free(a->step);
+	hf_buf_free(&a->outcome.message);
+	hf_buf_free(&a->outcome.code);
+	hf_buf_free(&a->outcome.type);
+	hf_buf_free(&a->outcome.param);
+	*a->prevp = a->next;
+	if (a->next != NULL)
+		a->next->prevp = a->prevp;
+	free(a);
+}
+
+/* The turn needs it no more.  A whole answer's exchange may end by itself, so
+ * that its connection can be used again; anything else is cut. */
+void
+attempt_detach(struct hf_attempt *a)
+{
+	if (a->t != NULL)
+		a->t->attempt = NULL;
+	a->t = NULL;
+	if (a->call != NULL && !a->done) {
+		hf_call_cancel(a->call);
+		a->call = NULL;
+	}
+	if (a->call != NULL)
+		arm(a->timer, LINGER_MS * 1000);
+	else
+		event_active(a->step, EV_TIMEOUT, 0);
+}
+
+/* The first word on how the attempt ended holds. */
+static void
+set_outcome(struct hf_attempt *a, enum hf_class cls, const char *reason)
+{
+	if (a->over)
+		return;
+	a->over = true;
+	a->outcome.cls = cls;
+	a->outcome.reason = reason;
+	event_active(a->step, EV_TIMEOUT, 0);
+}
+
+static void
+on_step(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_attempt *a = arg;
+
+	(void)fd;
+	(void)what;
+	if (a->t == NULL) {
+		if (a->call == NULL)
+			attempt_free(a);
+		return;
+	}
+	if (a->over)
+		turn_attempt_ended(a->t);
+}
+
+/* A plain answer comes as a whole: only a stream has a first token. */
+static int64_t
+first_token_due(const struct hf_attempt *a)
+{
+	const struct hf_conf_call *c = &target_of(a)->call;
+
+	if (a->useful || !a->stream || c->first_token_ms <= 0)
+		return INT64_MAX;
+	return a->begun_us + (int64_t)c->first_token_ms * 1000;
+}
+
+static int64_t
+total_due(const struct hf_attempt *a)
+{
+	const struct hf_conf_call *c = &target_of(a)->call;
+
+	return c->total_ms <= 0 ? INT64_MAX :
+	    a->begun_us + (int64_t)c->total_ms * 1000;
+}
+
+static void
+arm_deadline(struct hf_attempt *a)
+{
+	int64_t first = first_token_due(a), total = total_due(a);
+	int64_t due = first < total ? first : total;
+
+	if (due == INT64_MAX)
+		evtimer_del(a->timer);
+	else
+		arm(a->timer, due - hf_now_us());
+}
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_attempt *a = arg;
+	int64_t now = hf_now_us();
+
+	(void)fd;
+	(void)what;
+	if (a->t == NULL) {
+		attempt_free(a);
+	} else if (now >= first_token_due(a)) {
+		a->outcome.timed_out = true;
+		set_outcome(a, HF_CLASS_NETWORK, "first_token_timeout");
+	} else if (now >= total_due(a)) {
+		a->outcome.timed_out = true;
+		set_outcome(a, HF_CLASS_NETWORK, "total_timeout");
+	} else {
+		arm_deadline(a);
+	}
+}
+
+/* --- the provider's side ----------------------------------------------- */
+
+static void
+on_headers(void *arg, int status, struct hf_str headers)
+{
+	struct hf_attempt *a = arg;
+
+	if (a->t == NULL || a->over)
+		return;
+	a->outcome.http_status = status;
+	hf_decoder_headers(a->decoder, status, headers);
+}
+
+static void
+on_data(void *arg, struct hf_str bytes)
+{
+	struct hf_attempt *a = arg;
+
+	a->bytes_in += (int64_t)bytes.size;
+	if (a->t == NULL || a->over)
+		return;
+	hf_decoder_data(a->decoder, bytes);
+}
+
+static void
+on_done(void *arg, const struct hf_call_result *r)
+{
+	struct hf_attempt *a = arg;
+
+	a->call = NULL;
+	if (a->t == NULL) {
+		event_active(a->step, EV_TIMEOUT, 0);
+		return;
+	}
+	a->bytes_out = r->bytes_out;
+	a->bytes_in = r->bytes_in;
+	if (a->over)
+		return;
+	if (r->cls != HF_CLASS_NONE && !r->any_byte) {
+		a->outcome.timed_out = strcmp(r->reason,
+		    "connect_timeout") == 0;
+		hf_buf_puts(&a->outcome.message, r->detail);
+		set_outcome(a, r->cls, r->reason);
+		return;
+	}
+	hf_decoder_end(a->decoder, r->cls == HF_CLASS_NONE && r->clean);
+	/* The decoder always has a last word; this is its absence. */
+	set_outcome(a, HF_CLASS_PROVIDER, "no_answer");
+}
+
+static const struct hf_call_ops call_ops = {
+	.headers = on_headers, .data = on_data, .done = on_done,
+};
+
+/* The first useful delta: from here on a stream belongs to this target. */
+static void
+useful(struct hf_attempt *a)
+{
+	struct hf_turn *t = a->t;
+	struct hf_turn_info info;
+
+	if (!a->useful) {
+		a->useful = true;
+		a->first_us = hf_now_us() - a->begun_us;
+		arm_deadline(a);
+		turn_move(t, TURN_STREAMING);
+	}
+	if (t->first_token_us == 0)
+		t->first_token_us = hf_now_us() - t->in.received_us;
+	if (t->in.stream && !t->started && t->surface != NULL) {
+		t->started = true;
+		turn_get_info(t, &info);
+		t->surface->start(t->surface_arg, &info);
+	}
+}
+
+static void
+deliver(struct hf_turn *t, const struct hf_event *ev)
+{
+	if (!t->in.stream || t->surface == NULL)
+		return;
+	t->surface->event(t->surface_arg, ev);
+	/* The client may have been lost in the middle of that. */
+	if (t->surface == NULL || t->attempt == NULL || t->paused)
+		return;
+	if (t->attempt->call != NULL &&
+	    t->surface->backlog(t->surface_arg) > BACKLOG_MAX) {
+		t->paused = true;
+		hf_call_pause(t->attempt->call, true);
+	}
+}
+
+static void
+text_event(struct hf_attempt *a, const struct hf_event *ev)
+{
+	struct hf_turn *t = a->t;
+	struct hf_buf *to = ev->type == HF_EV_TEXT ? &t->answer.text :
+	    &t->answer.refusal;
+
+	useful(a);
+	hf_buf_putstr(to, ev->text);
+	if (!hf_buf_ok(to)) {
+		set_outcome(a, HF_CLASS_GATEWAY, "no_memory");
+		return;
+	}
+	deliver(t, ev);
+	if (t->in.stream && t->durable && ev->type == HF_EV_TEXT &&
+	    !evtimer_pending(t->flush, NULL))
+		arm(t->flush, (int64_t)t->env->conf->gateway.flush_ms * 1000);
+}
+
+static void
+call_event(struct hf_attempt *a, const struct hf_event *ev)
+{
+	struct hf_turn *t = a->t;
+	struct hf_answer *an = &t->answer;
+	struct hf_answer_call *c;
+	struct hf_event out = *ev;
+	struct hf_id id;
+
+	useful(a);
+	if (an->n_call == an->cap_call) {
+		unsigned cap = an->cap_call == 0 ? 4 : an->cap_call * 2;
+
+		c = realloc(an->call, cap * sizeof(*c));
+		if (c == NULL) {
+			set_outcome(a, HF_CLASS_GATEWAY, "no_memory");
+			return;
+		}
+		an->call = c;
+		an->cap_call = cap;
+	}
+	/* The id that clients see is ours, whoever made the call, so that the
+	 * conversation can go on anywhere. */
+	hf_id_make(&id, "call_");
+	c = &an->call[an->n_call];
+	c->id = hf_arena_dup(t->arena, hf_str(id.s));
+	c->name = hf_arena_dup(t->arena, ev->tool.name);
+	c->arguments = hf_arena_dup(t->arena, ev->tool.arguments);
+	if (c->id.p == NULL || c->name.p == NULL || c->arguments.p == NULL) {
+		set_outcome(a, HF_CLASS_GATEWAY, "no_memory");
+		return;
+	}
+	an->n_call++;
+	out.tool.native_id = c->id;
+	deliver(t, &out);
+}
+
+static void
+error_event(struct hf_attempt *a, const struct hf_event *ev)
+{
+	struct outcome *o = &a->outcome;
+
+	if (ev->error.http_status != 0)
+		o->http_status = ev->error.http_status;
+	o->retry_after_ms = ev->error.retry_after_ms;
+	hf_buf_putstr(&o->message, ev->error.message);
+	hf_buf_putstr(&o->code, ev->error.code);
+	hf_buf_putstr(&o->type, ev->error.type);
+	hf_buf_putstr(&o->param, ev->error.param);
+	set_outcome(a, ev->error.cls, ev->error.reason);
+}
+
+static void
+on_event(void *arg, const struct hf_event *ev)
+{
+	struct hf_attempt *a = arg;
+	struct hf_answer *an;
+
+	if (a->t == NULL || a->over)
+		return;
+	an = &a->t->answer;
+	switch (ev->type) {
+	case HF_EV_BEGIN:
+		break;
+	case HF_EV_TEXT:
+	case HF_EV_REFUSAL:
+		text_event(a, ev);
+		break;
+	case HF_EV_PROGRESS:
+		if (!a->useful) {
+			a->useful = true;
+			a->first_us = hf_now_us() - a->begun_us;
+			arm_deadline(a);
+			turn_move(a->t, TURN_STREAMING);
+		}
+		break;
+	case HF_EV_TOOL_CALL:
+		call_event(a, ev);
+		break;
+	case HF_EV_FINISH:
+		an->finish = ev->finish;
+		break;
+	case HF_EV_USAGE:
+		an->tokens_in = ev->usage.input;
+		an->tokens_out = ev->usage.output;
+		an->tokens_cached = ev->usage.cached;
+		an->tokens_reasoning = ev->usage.reasoning;
+		break;
+	case HF_EV_DONE:
+		a->done = true;
+		set_outcome(a, HF_CLASS_NONE, "ok");
+		break;
+	case HF_EV_ERROR:
+		error_event(a, ev);
+		break;
+	}
+}
+
+/* --- rebuilding and calling --------------------------------------------- */
+
+static void
+reset_answer(struct hf_turn *t)
+{
+	struct hf_answer *an = &t->answer;
+
+	HF_CHECK(!t->started);
+	hf_buf_reset(&an->text);
+	hf_buf_reset(&an->refusal);
+	an->n_call = 0;
+	an->finish = HF_FINISH_STOP;
+	an->tokens_in = an->tokens_out = -1;
+	an->tokens_cached = an->tokens_reasoning = -1;
+	t->first_token_us = 0;
+}
+
+static struct hf_attempt *
+attempt_new(struct hf_turn *t)
+{
+	struct hf_turn_env *env = t->env;
+	struct hf_attempt *a = hf_xcalloc(1, sizeof(*a));
+	const struct hf_conf_target *target = t->in.route->target[t->target];
+
+	a->env = env;
+	a->t = t;
+	a->n = t->n_attempt;
+	a->target = t->target;
+	a->stream = turn_upstream_stream(t);
+	a->begun_us = hf_now_us();
+	a->outcome.retry_after_ms = -1;
+	hf_buf_init(&a->outcome.message, 2048);
+	hf_buf_init(&a->outcome.code, 256);
+	hf_buf_init(&a->outcome.type, 256);
+	hf_buf_init(&a->outcome.param, 256);
+	a->timer = evtimer_new(env->base, on_timer, a);
+	a->step = evtimer_new(env->base, on_step, a);
+	HF_CHECK(a->timer != NULL && a->step != NULL);
+	a->decoder = hf_dialect(target->provider->dialect)->decoder_new(
+	    target, a->stream, on_event, a);
+	HF_CHECK(a->decoder != NULL);
+	a->next = env->attempts;
+	a->prevp = &env->attempts;
+	if (a->next != NULL)
+		a->next->prevp = &a->next;
+	env->attempts = a;
+	t->attempt = a;
+	return a;
+}
+
+void
+turn_call(struct hf_turn *t)
+{
+	const struct hf_conf_target *target = t->in.route->target[t->target];
+	struct hf_http_request rq;
+	struct hf_error e = { 0 };
+	struct hf_attempt *a;
+	int rc;
+
+	hf_http_request_init(&rq);
+	reset_answer(t);
+	rc = turn_build(t, &rq, &e);
+	if (rc < 0 && rc != HF_EINVAL) {
+		hf_http_request_free(&rq);
+		turn_fail_store(t, rc, &e);
+		return;
+	}
+	a = attempt_new(t);
+	hf_count(t->env->shm, HF_C_attempts, 1);
+	turn_move(t, TURN_CALLING);
+	if (rc == 0) {
+		a->bytes_out = (int64_t)rq.body.size;
+		(void)hf_fault("turn.call");
+		rc = hf_upstream_start(t->env->upstream, &rq,
+		    target->call.connect_ms, &call_ops, a, &a->call, &e);
+	}
+	hf_http_request_free(&rq);
+	if (rc < 0) {
+		hf_buf_puts(&a->outcome.message, e.text);
+		set_outcome(a, HF_CLASS_GATEWAY, rc == HF_EINVAL ?
+		    "unsayable" : "not_started");
+		return;
+	}
+	arm_deadline(a);
+}
+
+/* What the attempt's row will say. */
+void
+turn_fill_end(struct hf_turn *t, const struct hf_attempt *a)
+{
+	t->last = (struct hf_attempt_end){
+		.n = (int)a->n,
+		.cls = hf_class_name(a->outcome.cls),
+		.reason = a->outcome.reason,
+		.http_status = a->outcome.http_status,
+		.first_token_us = a->first_us,
+		.total_us = hf_now_us() - a->begun_us,
+		.bytes_out = a->bytes_out,
+		.bytes_in = a->bytes_in,
+		.tokens_in = t->answer.tokens_in,
+		.tokens_out = t->answer.tokens_out,
+	};
+}
+
+/* Stop the current call, if any: its row is closed with the turn. */
+void
+turn_cancel_attempt(struct hf_turn *t, enum hf_class cls, const char *reason)
+{
+	struct hf_attempt *a = t->attempt;
+
+	if (a == NULL)
+		return;
+	a->outcome.cls = cls;
+	a->outcome.reason = reason;
+	a->over = true;
+	a->done = false;
+	turn_fill_end(t, a);
+	if (cls == HF_CLASS_NONE)
+		t->last.cls = "canceled";
+	evtimer_del(t->flush);
+	attempt_detach(a);
+}
+
+void
+hf_turn_env_free(struct hf_turn_env *env)
+{
+	while (env->attempts != NULL) {
+		if (env->attempts->t != NULL)
+			env->attempts->t->attempt = NULL;
+		attempt_free(env->attempts);
+	}
+}

@@ -1,0 +1,221 @@
+/*
+ * What a failed attempt means: the next target, a wait, or the end; and the
+ * record of attempts on disk.  Loop thread.
+ */
+#include <config.h>
+
+#include "gateway/turn/turn_internal.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+static void
+count_failure(const struct hf_turn *t, enum hf_class cls)
+{
+	static const enum hf_counter c[] = {
+		[HF_CLASS_CALLER] = HF_C_attempts_caller,
+		[HF_CLASS_POLICY] = HF_C_attempts_policy,
+		[HF_CLASS_CONTEXT] = HF_C_attempts_context,
+		[HF_CLASS_AUTH] = HF_C_attempts_auth,
+		[HF_CLASS_CAPACITY] = HF_C_attempts_capacity,
+		[HF_CLASS_PROVIDER] = HF_C_attempts_provider,
+		[HF_CLASS_NETWORK] = HF_C_attempts_network,
+		[HF_CLASS_GATEWAY] = HF_C_attempts_gateway,
+	};
+
+	hf_count(t->env->shm, c[cls], 1);
+}
+
+/* Tell the client in the provider's own words: the request was wrong. */
+static void
+fail_caller(struct hf_turn *t, const struct outcome *o)
+{
+	static const char *const code[] = {
+		[HF_CLASS_POLICY] = "content_policy_violation",
+		[HF_CLASS_CONTEXT] = "context_length_exceeded",
+	};
+	const char *c = o->cls == HF_CLASS_POLICY ||
+	    o->cls == HF_CLASS_CONTEXT ? code[o->cls] : "invalid_request";
+	int status = o->http_status >= 400 && o->http_status < 500 ?
+	    o->http_status : 400;
+	char text[480];
+
+	snprintf(text, sizeof(text), "%.*s", (int)o->message.size,
+	    o->message.size > 0 ? o->message.data : "");
+	hf_buf_reset(&t->param);
+	hf_buf_putstr(&t->param, hf_buf_str(&o->param));
+	t->drop = true;
+	turn_fail(t, status, "invalid_request_error", c, "%s",
+	    text[0] != '\0' ? text : "the provider refused the request");
+}
+
+static void
+give_up(struct hf_turn *t, const struct hf_plan_step *s,
+    const struct outcome *o)
+{
+	t->error_class = hf_class_name(o->cls);
+	if (s->caller) {
+		fail_caller(t, o);
+		return;
+	}
+	t->failure.retry_after_ms = s->retry_after_ms >= 0 ?
+	    s->retry_after_ms : s->status == 504 ? -1 : 1000;
+	if (s->status == 429)
+		turn_fail(t, 429, "rate_limit_error", "rate_limit_exceeded",
+		    "every provider of this model is rate limited "
+		    "(%u attempts)", t->n_attempt);
+	else if (s->status == 504)
+		turn_fail(t, 504, "server_error", "deadline_exceeded",
+		    "no provider of this model answered in time "
+		    "(%u attempts)", t->n_attempt);
+	else
+		turn_fail(t, s->status, "server_error", "no_target",
+		    "no provider of this model could answer "
+		    "(%u attempts, last: %s)", t->n_attempt, o->reason);
+}
+
+static void
+on_recorded(void *arg, int rc, const struct hf_error *e)
+{
+	struct hf_turn *t = arg;
+
+	if (turn_settled(t))
+		return;
+	if (rc < 0)
+		turn_fail_store(t, rc, e);
+	else if (t->sm.cur == TURN_REBUILDING && t->pending == 0)
+		turn_call(t);
+}
+
+/* Close the last attempt's row and, when going on, open the next one's. */
+static int
+record(struct hf_turn *t, bool open, struct hf_error *e)
+{
+	struct hf_attempt_end end = t->last_open ? t->last :
+	    (struct hf_attempt_end){ 0 };
+	struct hf_attempt_begin begin = { 0 };
+	int rc;
+
+	if (open) {
+		begin.n = (int)t->n_attempt;
+		begin.target = hf_str(t->in.route->target[t->target]->name);
+	}
+	rc = hf_store_attempts(t->env->store, t->session_row, t->turn_row,
+	    t->fence, &end, &begin, on_recorded, t, e);
+	if (rc < 0)
+		return rc;
+	t->pending++;
+	t->last_open = open;
+	return 0;
+}
+
+/* REBUILDING: the first attempt's row was made by T1; a later one is made
+ * durable before its call, like everything that may cost money. */
+void
+turn_rebuild(struct hf_turn *t)
+{
+	struct hf_error e = { 0 };
+	int rc;
+
+	if (!t->durable) {
+		t->n_attempt++;
+		turn_call(t);
+	} else if (t->last_open && t->last.n == 0) {
+		turn_call(t);
+	} else {
+		t->n_attempt++;
+		rc = record(t, true, &e);
+		if (rc < 0)
+			turn_fail_store(t, rc, &e);
+	}
+}
+
+static void
+plan_next(struct hf_turn *t, const struct outcome *o)
+{
+	struct hf_plan_step s;
+	struct hf_error e = { 0 };
+	struct timeval wait;
+	int rc;
+
+	s = hf_plan_failed(&t->plan, t->target, o->cls, o->timed_out,
+	    o->retry_after_ms, hf_now_us());
+	switch (s.kind) {
+	case HF_PLAN_CALL:
+		t->target = s.target;
+		turn_move(t, TURN_REBUILDING);
+		turn_rebuild(t);
+		break;
+	case HF_PLAN_WAIT:
+		hf_count(t->env->shm, HF_C_waits, 1);
+		hf_log(HF_LOG_INFO, "turn: waiting turn=%s wait_ms=%lld "
+		    "attempts=%u", t->id.s, (long long)s.wait_ms,
+		    t->n_attempt);
+		turn_move(t, TURN_WAITING);
+		wait.tv_sec = s.wait_ms / 1000;
+		wait.tv_usec = s.wait_ms % 1000 * 1000;
+		evtimer_add(t->later, &wait);
+		rc = t->durable ? record(t, false, &e) : 0;
+		if (rc < 0)
+			turn_fail_store(t, rc, &e);
+		break;
+	case HF_PLAN_GIVE_UP:
+		give_up(t, &s, o);
+		break;
+	}
+}
+
+static bool
+is_empty(const struct hf_turn *t)
+{
+	return t->answer.text.size == 0 && t->answer.refusal.size == 0 &&
+	    t->answer.n_call == 0 && t->answer.finish == HF_FINISH_STOP;
+}
+
+/* The attempt is over: act on its outcome. */
+void
+turn_attempt_ended(struct hf_turn *t)
+{
+	struct hf_attempt *a = t->attempt;
+	struct outcome o = a->outcome;
+	struct hf_buf *own[] = { &a->outcome.message, &a->outcome.code,
+	    &a->outcome.type, &a->outcome.param };
+
+	if (o.cls == HF_CLASS_NONE && is_empty(t) &&
+	    hf_plan_has_next(&t->plan, hf_now_us())) {
+		/* Nothing was said, and somebody else can be asked. */
+		o.cls = a->outcome.cls = HF_CLASS_PROVIDER;
+		o.reason = a->outcome.reason = "empty_answer";
+	}
+	turn_fill_end(t, a);
+	for (size_t i = 0; i < hf_countof(own); i++)
+		*own[i] = (struct hf_buf){ 0 };
+	attempt_detach(a);
+	evtimer_del(t->flush);
+	t->paused = false;
+	if (o.cls == HF_CLASS_NONE) {
+		turn_finish(t);
+	} else {
+		count_failure(t, o.cls);
+		hf_log(HF_LOG_INFO, "turn: attempt_failed turn=%s n=%d "
+		    "target=%s class=%s reason=%s status=%d total_ms=%lld",
+		    t->id.s, t->last.n,
+		    t->in.route->target[t->target]->name, t->last.cls,
+		    o.reason, o.http_status,
+		    (long long)t->last.total_us / 1000);
+		if (t->started) {
+			t->error_class = t->last.cls;
+			turn_fail(t, 502, "server_error", "stream_interrupted",
+			    "the provider's stream broke off (%s)", o.reason);
+		} else {
+			plan_next(t, &o);
+		}
+	}
+	hf_buf_free(&o.message);
+	hf_buf_free(&o.code);
+	hf_buf_free(&o.type);
+	hf_buf_free(&o.param);
+}

@@ -1,0 +1,252 @@
+/*
+ * The end of a turn: T2, the commit after which the client may hear that the
+ * answer is whole, and the closing of turns that got none.  Loop thread.
+ */
+#include <config.h>
+
+#include "gateway/turn/turn_internal.h"
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "base/log.h"
+
+/* --- text of a stream under way ---------------------------------------- */
+
+static void
+on_part(void *arg, int rc, const struct hf_error *e)
+{
+	struct hf_turn *t = arg;
+
+	if (turn_settled(t) || rc == 0)
+		return;
+	/* What is not on disk must not look as if it were. */
+	if (t->sm.cur == TURN_STREAMING) {
+		turn_cancel_attempt(t, HF_CLASS_GATEWAY, "storage");
+		turn_fail_store(t, rc, e);
+	}
+}
+
+void
+turn_flush(struct hf_turn *t)
+{
+	struct hf_buf *text = &t->answer.text;
+	struct hf_error e = { 0 };
+	int rc;
+
+	if (t->sm.cur != TURN_STREAMING || t->flushed == text->size)
+		return;
+	rc = hf_store_part(t->env->store, t->session_row, t->turn_row,
+	    t->fence, t->part_seq++, (struct hf_str){ text->data + t->flushed,
+	    text->size - t->flushed }, on_part, t, &e);
+	if (rc < 0) {
+		turn_cancel_attempt(t, HF_CLASS_GATEWAY, "storage");
+		turn_fail_store(t, rc, &e);
+		return;
+	}
+	t->pending++;
+	t->flushed = text->size;
+}
+
+/* --- what goes to disk --------------------------------------------------- */
+
+static int
+collect_output(struct hf_turn *t, struct hf_error *e)
+{
+	struct hf_answer *an = &t->answer;
+	int rc;
+
+	hf_draft_init(&t->output, t->arena);
+	if (an->text.size > 0 || an->refusal.size > 0 || an->n_call == 0) {
+		rc = hf_draft_answer_text(&t->output, hf_buf_str(&an->text),
+		    hf_buf_str(&an->refusal), e);
+		if (rc < 0)
+			return rc;
+	}
+	for (unsigned i = 0; i < an->n_call; i++) {
+		rc = hf_draft_answer_call(&t->output, an->call[i].id,
+		    an->call[i].name, an->call[i].arguments, e);
+		if (rc < 0)
+			return rc;
+	}
+	hf_draft_digest(&t->output, &t->head.key);
+	return 0;
+}
+
+static void
+fill_finish(struct hf_turn *t, struct hf_finish *f)
+{
+	uint8_t next[HF_DIGEST_SIZE];
+
+	f->session_row = t->session_row;
+	f->turn_row = t->turn_row;
+	f->fence = t->fence;
+	f->state = t->final;
+	f->item = t->output.item;
+	f->n_item = t->output.n;
+	memcpy(f->view, t->view, sizeof(f->view));
+	for (unsigned i = 0; i < t->output.n; i++) {
+		hf_store_chain(&t->head.key, f->view, t->output.item[i].digest,
+		    next);
+		memcpy(f->view, next, sizeof(next));
+	}
+	f->view_items = t->view_items + t->output.n;
+	if (!t->last_open)
+		return;
+	f->attempt = t->last;
+	if (t->last.n != (int)t->n_attempt)
+		f->attempt = (struct hf_attempt_end){
+			.n = (int)t->n_attempt, .cls = "gateway",
+			.reason = "not_called", .tokens_in = -1,
+			.tokens_out = -1 };
+}
+
+/* --- a whole answer ------------------------------------------------------ */
+
+static void
+tell_finish(struct hf_turn *t)
+{
+	struct hf_turn_info info;
+
+	turn_get_info(t, &info);
+	if (t->surface != NULL)
+		t->surface->finish(t->surface_arg, &info, &t->answer);
+	t->surface = NULL;
+	turn_move(t, TURN_DONE);
+}
+
+static void
+on_finished(void *arg, int rc, const struct hf_error *e)
+{
+	struct hf_turn *t = arg;
+
+	if (turn_settled(t))
+		return;
+	if (rc < 0) {
+		turn_fail_store(t, rc, e);
+		return;
+	}
+	(void)hf_fault("turn.t2.done");
+	tell_finish(t);
+}
+
+/* Calls present means tool_calls, none means not, whatever was said. */
+static void
+settle_finish_reason(struct hf_answer *an)
+{
+	if (an->n_call > 0 && an->finish == HF_FINISH_STOP)
+		an->finish = HF_FINISH_TOOL_CALLS;
+	else if (an->n_call == 0 && an->finish == HF_FINISH_TOOL_CALLS)
+		an->finish = HF_FINISH_STOP;
+}
+
+void
+turn_finish(struct hf_turn *t)
+{
+	struct hf_finish f = { 0 };
+	struct hf_error e = { 0 };
+	int rc;
+
+	settle_finish_reason(&t->answer);
+	t->final = HF_TURN_COMPLETE;
+	turn_move(t, TURN_FINISHING);
+	if (!t->durable) {
+		tell_finish(t);
+		return;
+	}
+	rc = collect_output(t, &e);
+	if (rc == 0) {
+		fill_finish(t, &f);
+		f.finish_reason = hf_finish_name(t->answer.finish);
+		f.status = 200;
+		rc = hf_store_finish(t->env->store, &f, on_finished, t, &e);
+	}
+	if (rc < 0)
+		turn_fail_store(t, rc, &e);
+	else
+		t->pending++;
+}
+
+/* --- no whole answer ------------------------------------------------------ */
+
+static void
+tell_fail(struct hf_turn *t)
+{
+	struct hf_turn_info info;
+
+	if (t->surface == NULL)
+		return;
+	turn_get_info(t, &info);
+	t->failure.message = hf_buf_str(&t->message);
+	t->failure.param = hf_buf_str(&t->param);
+	t->surface->fail(t->surface_arg, &info, &t->failure);
+	t->surface = NULL;
+}
+
+static void
+on_closed(void *arg, int rc, const struct hf_error *e)
+{
+	struct hf_turn *t = arg;
+	static struct hf_log_limit limit;
+
+	if (turn_settled(t))
+		return;
+	tell_fail(t);
+	if (rc == 0 || rc == HF_EFENCED || rc == HF_ENOTFOUND) {
+		turn_move(t, TURN_DONE);
+		return;
+	}
+	/* The lease is still ours on disk: no later turn of this session can
+	 * run before it is given back, so try for as long as it takes. */
+	hf_log_limited(&limit, 1000, HF_LOG_ERROR, "turn: not_closed "
+	    "session=%s turn=%s tries=%u code=%s detail=\"%s\"", t->session.s,
+	    t->id.s, t->close_tries, hf_err_name(rc),
+	    e != NULL ? e->text : "");
+	if (t->close_tries < 6)
+		t->close_tries++;
+	evtimer_add(t->later, &(struct timeval){
+	    .tv_usec = 10000L << t->close_tries });
+}
+
+static int
+submit_close(struct hf_turn *t, struct hf_error *e)
+{
+	struct hf_finish f = { 0 };
+	int rc;
+
+	if (t->fence == 0)
+		return hf_store_cancel_queued(t->env->store, t->turn_row,
+		    on_closed, t, e);
+	t->output.n = 0;
+	if (t->started) {
+		rc = collect_output(t, e);
+		if (rc < 0)
+			return rc;
+	}
+	fill_finish(t, &f);
+	f.drop_from_history = t->drop;
+	f.error_class = t->error_class;
+	f.status = t->failure.status;
+	return hf_store_finish(t->env->store, &f, on_closed, t, e);
+}
+
+/* FAILED: close the turn on disk, then tell the client, so that what it does
+ * next does not wait behind this turn. */
+void
+turn_close(struct hf_turn *t)
+{
+	struct hf_error e = { 0 };
+	int rc;
+
+	if (t->turn_row == 0) {
+		tell_fail(t);
+		turn_move(t, TURN_DONE);
+		return;
+	}
+	rc = submit_close(t, &e);
+	if (rc == 0) {
+		t->pending++;
+		return;
+	}
+	t->pending++;		/* on_closed() takes it back */
+	on_closed(t, rc, &e);
+}

@@ -1,0 +1,359 @@
+/*
+ * Bodies and normal forms of items.
+ */
+#include <config.h>
+
+#include "gateway/turn/items.h"
+
+#include "base/check.h"
+
+void
+hf_draft_init(struct hf_draft *d, struct hf_arena *a)
+{
+	*d = (struct hf_draft){ .arena = a };
+}
+
+static struct hf_item *
+add(struct hf_draft *d, enum hf_item_kind kind, enum hf_role role,
+    enum hf_origin origin)
+{
+	struct hf_item *item;
+	struct hf_str *norm;
+	unsigned cap;
+
+	if (d->n == d->cap) {
+		cap = d->cap == 0 ? 8 : d->cap * 2;
+		item = hf_arena_alloc(d->arena, cap * sizeof(*item));
+		norm = hf_arena_alloc(d->arena, cap * sizeof(*norm));
+		if (item == NULL || norm == NULL)
+			return NULL;
+		if (d->n > 0) {
+			memcpy(item, d->item, d->n * sizeof(*item));
+			memcpy(norm, d->norm, d->n * sizeof(*norm));
+		}
+		d->item = item;
+		d->norm = norm;
+		d->cap = cap;
+	}
+	item = &d->item[d->n];
+	item->kind = kind;
+	item->role = role;
+	item->origin = origin;
+	if ((role == HF_ROLE_SYSTEM || role == HF_ROLE_DEVELOPER) &&
+	    d->n == d->n_lead) {
+		item->lead = true;
+		d->n_lead++;
+	}
+	return item;
+}
+
+/* Close the item that add() began: move body and norm into the arena. */
+static int
+commit(struct hf_draft *d, struct hf_item *item, struct hf_buf *body,
+    struct hf_buf *norm, struct hf_error *e)
+{
+	int rc = 0;
+
+	if (item != NULL && hf_buf_ok(body) && hf_buf_ok(norm)) {
+		item->body = hf_arena_dup(d->arena, hf_buf_str(body));
+		d->norm[d->n] = hf_arena_dup(d->arena, hf_buf_str(norm));
+		if (item->body.p == NULL || d->norm[d->n].p == NULL)
+			rc = HF_ENOMEM;
+		else
+			d->n++;
+	} else {
+		rc = HF_ENOMEM;
+	}
+	hf_buf_free(body);
+	hf_buf_free(norm);
+	return rc == 0 ? 0 : hf_fail(e, rc, "no memory for an item");
+}
+
+/* --- normal form ------------------------------------------------------- */
+
+static void
+norm_open(struct hf_buf *norm, enum hf_item_kind kind, enum hf_role role)
+{
+	hf_buf_putc(norm, (char)kind);
+	hf_buf_putc(norm, (char)role);
+}
+
+/* Fields are written behind a length that is patched in afterwards. */
+static size_t
+norm_begin(struct hf_buf *norm)
+{
+	hf_buf_put(norm, "\0\0\0\0\0\0\0", 8);
+	return norm->size;
+}
+
+static void
+norm_end(struct hf_buf *norm, size_t from)
+{
+	uint64_t size;
+
+	if (!hf_buf_ok(norm))
+		return;
+	size = norm->size - from;
+	for (int i = 0; i < 8; i++)
+		norm->data[from - 8 + (size_t)i] =
+		    (char)(size >> (56 - 8 * i) & 0xff);
+}
+
+static void
+norm_text(struct hf_buf *norm, struct hf_str text)
+{
+	size_t at = norm_begin(norm);
+
+	hf_buf_putstr(norm, text);
+	norm_end(norm, at);
+}
+
+static void
+norm_string(struct hf_buf *norm, struct hf_json string)
+{
+	size_t at = norm_begin(norm);
+
+	if (string.type == HF_JSON_STRING)
+		hf_json_decode(string, norm);
+	norm_end(norm, at);
+}
+
+static void
+norm_arguments(struct hf_buf *norm, struct hf_str text)
+{
+	size_t at = norm_begin(norm);
+	struct hf_json v;
+
+	if (hf_json_check(text, &v, NULL, NULL) == 0)
+		hf_json_put_compact(norm, v);
+	else
+		hf_buf_putstr(norm, text);
+	norm_end(norm, at);
+}
+
+/* --- contents ---------------------------------------------------------- */
+
+static int
+put_part(struct hf_json part, unsigned n, struct hf_buf *body,
+    struct hf_buf *text, struct hf_buf *refusal, struct hf_error *e)
+{
+	struct hf_json type = hf_json_get(part, "type"), v;
+	bool is_refusal = hf_json_string_is(type, "refusal");
+
+	if (part.type != HF_JSON_OBJECT || type.type != HF_JSON_STRING)
+		return hf_fail(e, HF_EINVAL, "content[%u].type: expected a "
+		    "string that names the kind of part", n);
+	if (!is_refusal && !hf_json_string_is(type, "text"))
+		return hf_fail(e, HF_EINVAL, "content[%u].type: %.*s parts "
+		    "are not supported here; expected \"text\"", n,
+		    type.raw.size > 40 ? 40 : (int)type.raw.size, type.raw.p);
+	v = hf_json_get(part, is_refusal ? "refusal" : "text");
+	if (v.type != HF_JSON_STRING)
+		return hf_fail(e, HF_EINVAL, "content[%u].%s: expected a "
+		    "string", n, is_refusal ? "refusal" : "text");
+	if (body->data[body->size - 1] != '[')
+		hf_buf_putc(body, ',');
+	hf_buf_puts(body, is_refusal ? "{\"type\":\"refusal\",\"refusal\":" :
+	    "{\"type\":\"text\",\"text\":");
+	hf_json_put_repaired(body, v);
+	hf_buf_putc(body, '}');
+	hf_json_decode(v, is_refusal && refusal != NULL ? refusal : text);
+	return 0;
+}
+
+/* Append the content's JSON to 'body' and its decoded text to 'text'. */
+static int
+put_content(struct hf_json content, struct hf_buf *body, struct hf_buf *text,
+    struct hf_buf *refusal, struct hf_error *e)
+{
+	struct hf_json part;
+	size_t pos = 0;
+	unsigned n = 0;
+	int rc;
+
+	if (content.type == HF_JSON_NONE || content.type == HF_JSON_NULL) {
+		hf_buf_puts(body, "\"\"");
+		return 0;
+	}
+	if (content.type == HF_JSON_STRING) {
+		hf_json_put_repaired(body, content);
+		hf_json_decode(content, text);
+		return 0;
+	}
+	if (content.type != HF_JSON_ARRAY)
+		return hf_fail(e, HF_EINVAL,
+		    "content: expected a string or an array of parts");
+	hf_buf_putc(body, '[');
+	while (hf_json_next_element(content, &pos, &part)) {
+		if (!hf_buf_ok(body))
+			return hf_fail(e, HF_ENOMEM, "content: no memory");
+		rc = put_part(part, n++, body, text, refusal, e);
+		if (rc < 0)
+			return rc;
+	}
+	hf_buf_putc(body, ']');
+	return 0;
+}
+
+/* --- items ------------------------------------------------------------- */
+
+int
+hf_draft_message(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
+    struct hf_json content, struct hf_json name, struct hf_json refusal,
+    struct hf_error *e)
+{
+	struct hf_buf body, norm, text, no;
+	int rc;
+
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&norm, HF_BUF_NOCAP);
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	hf_buf_init(&no, HF_BUF_NOCAP);
+	hf_buf_puts(&body, "{\"content\":");
+	rc = put_content(content, &body, &text, &no, e);
+	if (rc < 0)
+		goto out;
+	if (name.type == HF_JSON_STRING) {
+		hf_buf_puts(&body, ",\"name\":");
+		hf_json_put_repaired(&body, name);
+	}
+	if (refusal.type == HF_JSON_STRING) {
+		hf_buf_puts(&body, ",\"refusal\":");
+		hf_json_put_repaired(&body, refusal);
+		hf_json_decode(refusal, &no);
+	}
+	hf_buf_putc(&body, '}');
+	norm_open(&norm, HF_ITEM_MESSAGE, role);
+	norm_text(&norm, hf_buf_str(&text));
+	norm_text(&norm, hf_buf_str(&no));
+	if (!hf_buf_ok(&text) || !hf_buf_ok(&no))
+		norm.failed = true;
+	rc = commit(d, add(d, HF_ITEM_MESSAGE, role, origin), &body, &norm, e);
+out:
+	hf_buf_free(&body);
+	hf_buf_free(&norm);
+	hf_buf_free(&text);
+	hf_buf_free(&no);
+	return rc;
+}
+
+int
+hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin,
+    struct hf_json id, struct hf_json name, struct hf_json arguments,
+    struct hf_error *e)
+{
+	struct hf_buf body, norm, args;
+	int rc;
+
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&norm, HF_BUF_NOCAP);
+	hf_buf_init(&args, HF_BUF_NOCAP);
+	hf_buf_puts(&body, "{\"id\":");
+	hf_json_put_repaired(&body, id);
+	hf_buf_puts(&body, ",\"name\":");
+	hf_json_put_repaired(&body, name);
+	hf_buf_puts(&body, ",\"arguments\":");
+	hf_json_put_repaired(&body, arguments);
+	hf_buf_putc(&body, '}');
+	hf_json_decode(arguments, &args);
+	norm_open(&norm, HF_ITEM_TOOL_CALL, HF_ROLE_ASSISTANT);
+	norm_string(&norm, id);
+	norm_string(&norm, name);
+	norm_arguments(&norm, hf_buf_str(&args));
+	if (!hf_buf_ok(&args))
+		norm.failed = true;
+	hf_buf_free(&args);
+	rc = commit(d, add(d, HF_ITEM_TOOL_CALL, HF_ROLE_ASSISTANT, origin),
+	    &body, &norm, e);
+	return rc;
+}
+
+int
+hf_draft_tool_result(struct hf_draft *d, struct hf_json id,
+    struct hf_json content, struct hf_error *e)
+{
+	struct hf_buf body, norm, text;
+	int rc;
+
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&norm, HF_BUF_NOCAP);
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	hf_buf_puts(&body, "{\"id\":");
+	hf_json_put_repaired(&body, id);
+	hf_buf_puts(&body, ",\"content\":");
+	rc = put_content(content, &body, &text, NULL, e);
+	if (rc < 0)
+		goto out;
+	hf_buf_putc(&body, '}');
+	norm_open(&norm, HF_ITEM_TOOL_RESULT, HF_ROLE_TOOL);
+	norm_string(&norm, id);
+	norm_text(&norm, hf_buf_str(&text));
+	if (!hf_buf_ok(&text))
+		norm.failed = true;
+	rc = commit(d, add(d, HF_ITEM_TOOL_RESULT, HF_ROLE_TOOL,
+	    HF_ORIGIN_CLIENT), &body, &norm, e);
+out:
+	hf_buf_free(&body);
+	hf_buf_free(&norm);
+	hf_buf_free(&text);
+	return rc;
+}
+
+void
+hf_item_text_body(struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm)
+{
+	hf_buf_puts(body, "{\"content\":");
+	hf_json_put_string(body, text);
+	if (refusal.size > 0) {
+		hf_buf_puts(body, ",\"refusal\":");
+		hf_json_put_string(body, refusal);
+	}
+	hf_buf_putc(body, '}');
+	norm_open(norm, HF_ITEM_MESSAGE, HF_ROLE_ASSISTANT);
+	norm_text(norm, text);
+	norm_text(norm, refusal);
+}
+
+int
+hf_draft_answer_text(struct hf_draft *d, struct hf_str text,
+    struct hf_str refusal, struct hf_error *e)
+{
+	struct hf_buf body, norm;
+
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&norm, HF_BUF_NOCAP);
+	hf_item_text_body(text, refusal, &body, &norm);
+	return commit(d, add(d, HF_ITEM_MESSAGE, HF_ROLE_ASSISTANT,
+	    HF_ORIGIN_MODEL), &body, &norm, e);
+}
+
+int
+hf_draft_answer_call(struct hf_draft *d, struct hf_str id, struct hf_str name,
+    struct hf_str arguments, struct hf_error *e)
+{
+	struct hf_buf body, norm;
+
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&norm, HF_BUF_NOCAP);
+	hf_buf_puts(&body, "{\"id\":");
+	hf_json_put_string(&body, id);
+	hf_buf_puts(&body, ",\"name\":");
+	hf_json_put_string(&body, name);
+	hf_buf_puts(&body, ",\"arguments\":");
+	hf_json_put_string(&body, arguments);
+	hf_buf_putc(&body, '}');
+	norm_open(&norm, HF_ITEM_TOOL_CALL, HF_ROLE_ASSISTANT);
+	norm_text(&norm, id);
+	norm_text(&norm, name);
+	norm_arguments(&norm, arguments);
+	return commit(d, add(d, HF_ITEM_TOOL_CALL, HF_ROLE_ASSISTANT,
+	    HF_ORIGIN_MODEL), &body, &norm, e);
+}
+
+void
+hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k)
+{
+	for (unsigned i = 0; i < d->n; i++)
+		hf_store_digest(k, d->norm[i], d->item[i].digest);
+}

@@ -1,0 +1,67 @@
+/*
+ * Items in the making: bodies (the JSON that is stored and that dialects
+ * read, see provider.h) and normal forms (the bytes that digests cover, in
+ * which two ways to write the same thing are equal).  Pure; any thread.
+ *
+ * Normal form: one byte kind, one byte role, then fields, each as 8 bytes
+ * length (big-endian) and bytes.
+ *   message      decoded text of all parts joined, decoded refusal
+ *   tool call    decoded id, decoded name, arguments without insignificant
+ *                white space (as they are if they are no JSON)
+ *   tool result  decoded id, decoded text of all parts joined
+ */
+#ifndef HF_GATEWAY_TURN_ITEMS_H
+#define HF_GATEWAY_TURN_ITEMS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "gateway/json/scan.h"
+#include "store/store.h"
+
+struct hf_draft {
+	struct hf_arena	*arena;		/* borrowed; owns all bytes */
+	struct hf_item	*item;		/* in the client's order */
+	struct hf_str	*norm;		/* of item[i] */
+	unsigned	 n, cap;
+	unsigned	 n_lead;	/* leading system/developer messages */
+};
+
+void	hf_draft_init(struct hf_draft *d, struct hf_arena *a);
+
+/* Add one item.  Contents must have passed hf_json_check(): 'content' is a
+ * string, an array of text or refusal parts, null or absent.  HF_EINVAL with
+ * a text that starts with the place inside the message ("content[1].type:
+ * ..."); HF_ENOMEM. */
+int	hf_draft_message(struct hf_draft *d, enum hf_role role,
+	    enum hf_origin origin, struct hf_json content,
+	    struct hf_json name, struct hf_json refusal, struct hf_error *e)
+	    HF_MUST_CHECK;
+int	hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin,
+	    struct hf_json id, struct hf_json name, struct hf_json arguments,
+	    struct hf_error *e) HF_MUST_CHECK;
+int	hf_draft_tool_result(struct hf_draft *d, struct hf_json id,
+	    struct hf_json content, struct hf_error *e) HF_MUST_CHECK;
+
+/* The same from decoded text, for what a model said. */
+int	hf_draft_answer_text(struct hf_draft *d, struct hf_str text,
+	    struct hf_str refusal, struct hf_error *e) HF_MUST_CHECK;
+int	hf_draft_answer_call(struct hf_draft *d, struct hf_str id,
+	    struct hf_str name, struct hf_str arguments, struct hf_error *e)
+	    HF_MUST_CHECK;
+
+/* Fill in all digests under a session's key. */
+void	hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k);
+
+/* Body and normal form of an assistant message of plain text. */
+void	hf_item_text_body(struct hf_str text, struct hf_str refusal,
+	    struct hf_buf *body, struct hf_buf *norm);
+
+/* An item that only a model makes: assistant message or tool call. */
+static inline bool
+hf_item_is_answer(const struct hf_item *i)
+{
+	return i->role == HF_ROLE_ASSISTANT;
+}
+
+#endif

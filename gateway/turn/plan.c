@@ -1,0 +1,150 @@
+/*
+ * Failover policy of one turn.
+ */
+#include <config.h>
+
+#include "gateway/turn/plan.h"
+
+#include "base/check.h"
+
+void
+hf_plan_init(struct hf_plan *p, const struct hf_conf_route *r,
+    int64_t deadline_us)
+{
+	HF_CHECK(r->n_target > 0);
+	*p = (struct hf_plan){
+		.n_target = r->n_target < HF_PLAN_TARGETS ? r->n_target :
+		    HF_PLAN_TARGETS,
+		.max_waits = (unsigned)r->max_retries,
+		.unit_ms = r->backoff_unit_ms,
+		.cap_ms = r->backoff_cap_ms,
+		.deadline_us = deadline_us,
+		.rnd = hf_backoff_random,
+	};
+}
+
+static int
+next_target(const struct hf_plan *p, int64_t now_us)
+{
+	for (unsigned i = 0; i < p->n_target; i++)
+		if (!p->target[i].tried &&
+		    p->target[i].not_before_us <= now_us)
+			return (int)i;
+	return -1;
+}
+
+bool
+hf_plan_has_next(const struct hf_plan *p, int64_t now_us)
+{
+	return next_target(p, now_us) >= 0;
+}
+
+static struct hf_plan_step
+call(struct hf_plan *p, unsigned t)
+{
+	p->target[t].tried = true;
+	return (struct hf_plan_step){ .kind = HF_PLAN_CALL, .target = t };
+}
+
+struct hf_plan_step
+hf_plan_first(struct hf_plan *p)
+{
+	return call(p, 0);
+}
+
+/* The status that says what happened to every target. */
+static struct hf_plan_step
+give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
+{
+	struct hf_plan_step s = { .kind = HF_PLAN_GIVE_UP,
+	    .retry_after_ms = -1 };
+	unsigned limited = 0, late = 0, context = 0;
+
+	for (unsigned i = 0; i < p->n_target; i++) {
+		const struct hf_plan_target *t = &p->target[i];
+		int64_t left = (t->not_before_us - now_us) / 1000;
+
+		limited += t->last == HF_CLASS_CAPACITY;
+		late += t->timed_out;
+		context += t->last == HF_CLASS_CONTEXT;
+		if (t->not_before_us > now_us &&
+		    (s.retry_after_ms < 0 || left < s.retry_after_ms))
+			s.retry_after_ms = left;
+	}
+	s.caller = context == p->n_target;
+	if (s.caller)
+		s.status = 400;
+	else if (limited == p->n_target)
+		s.status = 429;
+	else if (no_time || late == p->n_target)
+		s.status = 504;
+	else
+		s.status = 503;
+	return s;
+}
+
+/* No target is left in this round: wait for the next one, or give up. */
+static struct hf_plan_step
+wait_or_give_up(struct hf_plan *p, int64_t now_us)
+{
+	struct hf_plan_step s = { .kind = HF_PLAN_WAIT };
+	int64_t floor_ms = INT64_MAX, left_ms;
+	bool any = false;
+
+	for (unsigned i = 0; i < p->n_target; i++) {
+		if (!hf_class_retry(p->target[i].last))
+			continue;
+		any = true;
+		left_ms = (p->target[i].not_before_us - now_us + 999) / 1000;
+		if (left_ms < 0 || p->target[i].not_before_us == 0)
+			left_ms = 0;
+		if (left_ms < floor_ms)
+			floor_ms = left_ms;
+	}
+	if (!any || p->waits >= p->max_waits)
+		return give_up(p, now_us, false);
+	s.wait_ms = hf_backoff_ms(p->waits, p->unit_ms, p->cap_ms, floor_ms,
+	    p->rnd, p->rnd_arg);
+	if (now_us + s.wait_ms * 1000 >= p->deadline_us)
+		return give_up(p, now_us, floor_ms == 0);
+	p->waits++;
+	return s;
+}
+
+struct hf_plan_step
+hf_plan_failed(struct hf_plan *p, unsigned t, enum hf_class cls,
+    bool timed_out, int64_t hint_ms, int64_t now_us)
+{
+	bool first = p->attempts == 0;
+	int next;
+
+	HF_CHECK(t < p->n_target && cls != HF_CLASS_NONE);
+	p->attempts++;
+	p->target[t].last = cls;
+	p->target[t].timed_out = timed_out;
+	p->target[t].not_before_us = hint_ms > 0 ? now_us + hint_ms * 1000 : 0;
+	if (now_us >= p->deadline_us)
+		return give_up(p, now_us, true);
+	/* The caller's own fault, told by the first provider that heard it; a
+	 * later target's 400 is our translation's fault. */
+	if (cls == HF_CLASS_POLICY || (cls == HF_CLASS_CALLER && first))
+		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
+		    .caller = true, .retry_after_ms = -1 };
+	next = next_target(p, now_us);
+	if (next >= 0)
+		return call(p, (unsigned)next);
+	return wait_or_give_up(p, now_us);
+}
+
+struct hf_plan_step
+hf_plan_resume(struct hf_plan *p, int64_t now_us)
+{
+	int next;
+
+	for (unsigned i = 0; i < p->n_target; i++)
+		p->target[i].tried = !hf_class_retry(p->target[i].last);
+	next = next_target(p, now_us);
+	if (next < 0)
+		return wait_or_give_up(p, now_us);
+	return call(p, (unsigned)next);
+}

@@ -1,0 +1,370 @@
+/*
+ * The turn machine: its table, its beginning and its end.  Loop thread.
+ */
+#include <config.h>
+
+#include "gateway/turn/turn_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define B(s)	HF_SM_BIT(TURN_##s)
+
+static const struct hf_sm_state states[] = {
+	[TURN_AUTHED] = { "authed",
+	    B(RECONCILING) | B(REBUILDING) | B(FAILED) },
+	[TURN_RECONCILING] = { "reconciling", B(BEGINNING) | B(FAILED) },
+	[TURN_BEGINNING] = { "beginning",
+	    B(REBUILDING) | B(QUEUED) | B(RECONCILING) | B(FAILED) },
+	[TURN_QUEUED] = { "queued", B(RECONCILING) | B(FAILED) },
+	[TURN_REBUILDING] = { "rebuilding",
+	    B(CALLING) | B(REBUILDING) | B(WAITING) | B(FAILED) },
+	[TURN_CALLING] = { "calling", B(STREAMING) | B(REBUILDING) |
+	    B(WAITING) | B(FINISHING) | B(FAILED) },
+	[TURN_STREAMING] = { "streaming", B(REBUILDING) | B(WAITING) |
+	    B(FINISHING) | B(FAILED) },
+	[TURN_WAITING] = { "waiting", B(REBUILDING) | B(FAILED) },
+	[TURN_FINISHING] = { "finishing", B(DONE) | B(FAILED) },
+	[TURN_FAILED] = { "failed", B(DONE) },
+	[TURN_DONE] = { "done", 0 },
+};
+
+#undef B
+
+static void log_turn(const struct hf_turn *t);
+static void turn_client_left(struct hf_turn *t);
+
+void
+turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
+{
+	*i = (struct hf_turn_info){
+		.session = t->session.s[0] != '\0' ? t->session.s : NULL,
+		.turn = t->id.s,
+		.route = t->in.route->name,
+		.target = t->in.route->target[t->target]->name,
+		.history = hf_align_name(t->how),
+		.attempts = t->n_attempt,
+		.repairs = t->in.repairs,
+		.created_s = t->created_us / 1000000,
+	};
+}
+
+static void
+turn_free(struct hf_turn *t)
+{
+	HF_CHECK(t->pending == 0 && t->attempt == NULL && !t->on_queue);
+	event_free(t->timer);
+	event_free(t->later);
+	event_free(t->flush);
+	hf_buf_free(&t->answer.text);
+	hf_buf_free(&t->answer.refusal);
+	free(t->answer.call);
+	hf_buf_free(&t->message);
+	hf_buf_free(&t->param);
+	t->env->n_turns--;
+	hf_arena_free(t->arena);
+	free(t->arena);
+	free(t);
+}
+
+/* The end of the turn, or of the last thing that it waited for: it is freed
+ * from the loop, never from inside a callback of something it owns. */
+void
+turn_release(struct hf_turn *t)
+{
+	struct timeval now = { 0, 0 };
+
+	if (t->sm.cur == TURN_DONE && t->pending == 0)
+		evtimer_add(t->later, &now);
+}
+
+static void
+on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_turn *t = arg;
+
+	(void)fd;
+	(void)what;
+	if (t->sm.cur == TURN_FINISHING || t->sm.cur >= TURN_FAILED)
+		return;
+	if (t->sm.cur == TURN_BEGINNING || t->pending > 0) {
+		/* A store job is under way: its completion looks again. */
+		struct timeval soon = { 0, 20000 };
+		evtimer_add(t->timer, &soon);
+		return;
+	}
+	turn_cancel_attempt(t, HF_CLASS_NETWORK, "deadline");
+	turn_fail(t, 504, "server_error", "deadline_exceeded",
+	    "no answer within the deadline of %d ms after %u attempts",
+	    t->in.route->deadline_ms, t->n_attempt);
+}
+
+static void
+on_later(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_turn *t = arg;
+
+	(void)fd;
+	(void)what;
+	switch (t->sm.cur) {
+	case TURN_AUTHED:
+		if (t->gone) {
+			turn_client_left(t);
+		} else if (t->durable) {
+			turn_move(t, TURN_RECONCILING);
+			turn_reconcile(t);
+		} else {
+			turn_move(t, TURN_REBUILDING);
+			turn_rebuild(t);
+		}
+		break;
+	case TURN_WAITING: {
+		struct hf_plan_step s = hf_plan_resume(&t->plan, hf_now_us());
+
+		if (s.kind == HF_PLAN_CALL) {
+			t->target = s.target;
+			turn_move(t, TURN_REBUILDING);
+			turn_rebuild(t);
+		} else {
+			turn_fail(t, 503, "server_error", "no_target",
+			    "no provider could answer");
+		}
+		break;
+	}
+	case TURN_FAILED:
+		turn_close(t);
+		break;
+	case TURN_DONE:
+		turn_free(t);
+		break;
+	default:
+		HF_CHECK(!"timer in a state that has none");
+	}
+}
+
+static void
+on_flush(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	turn_flush(arg);
+}
+
+struct hf_turn *
+hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
+    const struct hf_surface *surface, void *arg)
+{
+	struct hf_turn *t = hf_xcalloc(1, sizeof(*t));
+	struct timeval tv = { 0, 0 };
+	int64_t left;
+
+	t->env = env;
+	t->in = *in;
+	t->arena = in->arena;
+	t->surface = surface;
+	t->surface_arg = arg;
+	t->durable = in->session.size > 0 ||
+	    env->conf->gateway.stateless == HF_STATELESS_KEEP;
+	t->created_us = hf_wall_us();
+	t->deadline_us = in->received_us +
+	    (int64_t)in->route->deadline_ms * 1000;
+	hf_id_make(&t->id, "turn_");
+	hf_buf_init(&t->answer.text, HF_BUF_NOCAP);
+	hf_buf_init(&t->answer.refusal, HF_BUF_NOCAP);
+	hf_buf_init(&t->message, 4096);
+	hf_buf_init(&t->param, 256);
+	hf_sm_init(&t->sm, states, hf_countof(states), TURN_AUTHED);
+	hf_plan_init(&t->plan, in->route, t->deadline_us);
+	t->target = hf_plan_first(&t->plan).target;
+	t->timer = evtimer_new(env->base, on_deadline, t);
+	t->later = evtimer_new(env->base, on_later, t);
+	t->flush = evtimer_new(env->base, on_flush, t);
+	HF_CHECK(t->timer != NULL && t->later != NULL && t->flush != NULL);
+	env->n_turns++;
+	hf_count(env->shm, HF_C_turns_in_flight, 1);
+	if (!t->durable)
+		hf_count(env->shm, HF_C_turns_stateless, 1);
+	evtimer_add(t->later, &tv);
+	left = t->deadline_us - hf_now_us();
+	if (left < 0)
+		left = 0;
+	tv.tv_sec = left / 1000000;
+	tv.tv_usec = left % 1000000;
+	evtimer_add(t->timer, &tv);
+	return t;
+}
+
+void
+turn_move(struct hf_turn *t, enum turn_state to)
+{
+	hf_sm_move(&t->sm, to);
+	if (to != TURN_DONE)
+		return;
+	evtimer_del(t->timer);
+	evtimer_del(t->later);
+	evtimer_del(t->flush);
+	t->total_us = hf_now_us() - t->in.received_us;
+	hf_count(t->env->shm, HF_C_turns_in_flight, -1);
+	log_turn(t);
+	turn_release(t);
+}
+
+static void
+count_end(const struct hf_turn *t)
+{
+	enum hf_counter c = HF_C_turns_failed;
+
+	if (t->final == HF_TURN_COMPLETE)
+		c = HF_C_turns_complete;
+	else if (t->final == HF_TURN_INCOMPLETE)
+		c = HF_C_turns_incomplete;
+	else if (t->final == HF_TURN_CANCELED)
+		c = HF_C_turns_canceled;
+	hf_count(t->env->shm, c, 1);
+	if (t->final == HF_TURN_COMPLETE && t->target != 0)
+		hf_count(t->env->shm, HF_C_failovers, 1);
+}
+
+static void
+log_turn(const struct hf_turn *t)
+{
+	static const char *const name[] = {
+		[HF_TURN_COMPLETE] = "complete",
+		[HF_TURN_INCOMPLETE] = "incomplete",
+		[HF_TURN_FAILED] = "failed",
+		[HF_TURN_CANCELED] = "canceled",
+	};
+
+	count_end(t);
+	hf_log(HF_LOG_INFO, "turn: done session=%s turn=%s seq=%lld tenant=%s "
+	    "route=%s target=%s attempts=%u history=%s state=%s status=%d "
+	    "reason=%s first_token_ms=%lld total_ms=%lld bytes=%zu stream=%d",
+	    t->session.s[0] != '\0' ? t->session.s : "-", t->id.s,
+	    (long long)t->seq, t->in.tenant, t->in.route->name,
+	    t->in.route->target[t->target]->name, t->n_attempt,
+	    hf_align_name(t->how), name[t->final],
+	    t->final == HF_TURN_COMPLETE ? 200 : t->failure.status,
+	    t->final == HF_TURN_COMPLETE ? hf_finish_name(t->answer.finish) :
+	    t->failure.code != NULL ? t->failure.code : "client_gone",
+	    t->first_token_us > 0 ? (long long)t->first_token_us / 1000 : -1LL,
+	    (long long)t->total_us / 1000, t->answer.text.size,
+	    t->in.stream);
+}
+
+void
+turn_fail(struct hf_turn *t, int status, const char *type, const char *code,
+    const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	hf_buf_reset(&t->message);
+	hf_buf_puts(&t->message, text);
+	t->failure.status = status;
+	t->failure.type = type;
+	t->failure.code = code;
+	t->failure.final = true;
+	if (t->failure.retry_after_ms == 0)
+		t->failure.retry_after_ms = -1;
+	t->final = t->gone ? HF_TURN_CANCELED : t->started ?
+	    HF_TURN_INCOMPLETE : HF_TURN_FAILED;
+	turn_leave_queue(t);
+	turn_move(t, TURN_FAILED);
+	turn_close(t);
+}
+
+void
+turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e)
+{
+	static const struct {
+		int		 rc, status;
+		const char	*type, *code, *text;
+	} row[] = {
+		{ HF_EFULL, 507, "server_error", "storage_full",
+		    "the disk of the gateway is full; nothing was stored" },
+		{ HF_EREADONLY, 503, "server_error", "storage_read_only",
+		    "the storage of the gateway is read-only" },
+		{ HF_ECORRUPT, 500, "server_error", "history_corrupt",
+		    "the stored history of this session does not verify" },
+		{ HF_EBUSY, 503, "server_error", "storage_busy",
+		    "the storage of the gateway is busy" },
+		{ HF_ETIMEOUT, 503, "server_error", "storage_busy",
+		    "the storage of the gateway is busy" },
+		{ HF_EFENCED, 409, "conflict_error", "lease_lost",
+		    "another process took this session over" },
+		{ HF_ELIMIT, 429, "rate_limit_error", "session_queue_full",
+		    "too many turns wait for this session" },
+		{ HF_ENOTFOUND, 404, "invalid_request_error",
+		    "session_not_found", "no such session" },
+		{ HF_ECONFLICT, 409, "conflict_error", "session_busy",
+		    "the session kept changing; try again" },
+		{ 0, 503, "server_error", "storage_error",
+		    "the storage of the gateway failed" },
+	};
+	size_t i = 0;
+
+	while (row[i].rc != 0 && row[i].rc != rc)
+		i++;
+	hf_log(i < 2 || row[i].rc == 0 || rc == HF_ECORRUPT ? HF_LOG_ERROR :
+	    HF_LOG_WARN, "turn: store_failed session=%s turn=%s state=%s "
+	    "code=%s detail=\"%s\"", t->session.s, t->id.s,
+	    hf_sm_name(&t->sm), hf_err_name(rc), e != NULL ? e->text : "");
+	if (hf_err_retryable(rc) || rc == HF_ELIMIT)
+		t->failure.retry_after_ms = 1000;
+	t->error_class = "gateway";
+	turn_fail(t, row[i].status, row[i].type, row[i].code, "%s",
+	    row[i].text);
+}
+
+/* Stop for a client that left; what was delivered is kept. */
+static void
+turn_client_left(struct hf_turn *t)
+{
+	turn_cancel_attempt(t, HF_CLASS_NONE, "client_gone");
+	turn_fail(t, 499, "canceled", "client_gone", "the client left");
+}
+
+void
+hf_turn_client_gone(struct hf_turn *t)
+{
+	t->surface = NULL;
+	t->gone = true;
+	/* What is under way in the store ends first: turn_settled().  An
+	 * answer that is whole is stored as such. */
+	if (t->pending == 0 && t->sm.cur != TURN_AUTHED &&
+	    t->sm.cur < TURN_FINISHING)
+		turn_client_left(t);
+}
+
+bool
+turn_settled(struct hf_turn *t)
+{
+	t->pending--;
+	if (t->sm.cur == TURN_DONE) {
+		turn_release(t);
+		return true;
+	}
+	if (t->gone && t->pending == 0 && t->sm.cur < TURN_FINISHING) {
+		turn_client_left(t);
+		return true;
+	}
+	return false;
+}
+
+void
+hf_turn_drained(struct hf_turn *t)
+{
+	if (!t->paused)
+		return;
+	t->paused = false;
+	if (t->attempt != NULL && t->attempt->call != NULL)
+		hf_call_pause(t->attempt->call, false);
+}

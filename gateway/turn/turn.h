@@ -1,0 +1,118 @@
+/*
+ * A turn: one client request and what answers it.  A surface makes a
+ * hf_turn_input, starts the turn and hears back through hf_surface; it never
+ * sees providers, the store or retries.  Loop thread only.
+ *
+ * Invariants (each has a test): no provider is called before T1 is durable;
+ * no end is told before T2 is durable; a stale fence changes nothing and
+ * aborts the turn; every payload is built from what is on disk, for its
+ * attempt, and is freed with it.
+ */
+#ifndef HF_GATEWAY_TURN_TURN_H
+#define HF_GATEWAY_TURN_TURN_H
+
+#include <event2/event.h>
+
+#include "base/arena.h"
+#include "base/conf.h"
+#include "base/shm.h"
+#include "gateway/provider/provider.h"
+#include "gateway/turn/align.h"
+#include "gateway/turn/items.h"
+#include "gateway/upstream/upstream.h"
+#include "store/store.h"
+
+struct hf_turn;
+
+/* What all turns of a worker share. */
+struct hf_turn_env {
+	struct event_base	*base;
+	const struct hf_conf	*conf;
+	struct hf_store		*store;
+	struct hf_shm		*shm;
+	struct hf_upstream	*upstream;
+	struct hf_turn		*queued;	/* list: wait for a grant */
+	struct hf_attempt	*attempts;	/* list: calls in flight */
+	unsigned		 n_turns;	/* not yet freed */
+};
+
+struct hf_turn_input {
+	char		 tenant[64];
+	struct hf_str	 session;	/* name; size 0: stateless */
+	enum hf_history_mode mode;
+	const struct hf_conf_route *route;
+	struct hf_draft	 draft;		/* all items of the request */
+	struct hf_str	 params;	/* JSON object, see provider.h */
+	struct hf_str	 request;	/* raw body */
+	bool		 stream;	/* the client wants a stream */
+	bool		 sdk_retry;	/* the SDK marks it as a retry */
+	unsigned	 repairs;	/* lone surrogates made U+FFFD */
+	int64_t		 received_us;
+	struct hf_arena	*arena;		/* owns all of the above; the turn
+					 * takes the arena over */
+};
+
+struct hf_answer_call {
+	struct hf_str	 id, name, arguments;	/* id: ours */
+};
+
+struct hf_answer {
+	struct hf_buf	 text, refusal;
+	struct hf_answer_call *call;
+	unsigned	 n_call, cap_call;
+	enum hf_finish_reason finish;
+	int64_t		 tokens_in, tokens_out, tokens_cached,
+			 tokens_reasoning;	/* -1: unknown */
+};
+
+/* For response headers and bodies. */
+struct hf_turn_info {
+	const char	*session;	/* ses_..., or NULL: stateless */
+	const char	*turn;		/* turn_... */
+	const char	*route;
+	const char	*target;	/* that answers, or of the last attempt */
+	const char	*history;	/* what was assumed of the list */
+	unsigned	 attempts;
+	unsigned	 repairs;
+	int64_t		 created_s;	/* wall time */
+};
+
+struct hf_turn_failure {
+	int		 status;
+	const char	*type, *code;	/* static, in the words of chat */
+	struct hf_str	 message, param; /* param size 0: null */
+	int64_t		 retry_after_ms; /* -1: none */
+	bool		 final;		/* retrying at once is no use */
+};
+
+/* How a turn talks to its surface.  finish and fail are the last calls. */
+struct hf_surface {
+	/* Stream clients only: the first content is about to come. */
+	void	(*start)(void *arg, const struct hf_turn_info *i);
+	/* Stream clients only: TEXT, REFUSAL and TOOL_CALL, in order; the id
+	 * of a call is ours. */
+	void	(*event)(void *arg, const struct hf_event *ev);
+	void	(*finish)(void *arg, const struct hf_turn_info *i,
+		    const struct hf_answer *a);
+	void	(*fail)(void *arg, const struct hf_turn_info *i,
+		    const struct hf_turn_failure *f);
+	/* Bytes not yet taken by the client. */
+	size_t	(*backlog)(void *arg);
+};
+
+/* Takes over in->arena.  No callback runs before this returns. */
+struct hf_turn *hf_turn_start(struct hf_turn_env *env,
+	    const struct hf_turn_input *in, const struct hf_surface *surface,
+	    void *arg);
+/* The client left: the surface is gone after this. */
+void	hf_turn_client_gone(struct hf_turn *t);
+/* The client's backlog has shrunk. */
+void	hf_turn_drained(struct hf_turn *t);
+
+/* Cut all calls that are left; the turns themselves must have ended. */
+void	hf_turn_env_free(struct hf_turn_env *env);
+
+/* The own wake-up fired: look for turns that were granted their lease. */
+void	hf_turn_grants(struct hf_turn_env *env);
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * What the files of the turn machine share: the turn and its attempts.
+ *
+ *  AUTHED -> RECONCILING -> BEGINNING -> REBUILDING -> CALLING -> STREAMING
+ *                ^  ^          |  |          ^            |           |
+ *                |  +--moved---+  v          |            v           v
+ *                +---granted-- QUEUED     WAITING <---- (failed)   FINISHING
+ *                                                                     |
+ *  FAILED (from anywhere; closes the turn on disk) ------------------> DONE
+ *
+ * WAITING and a failed call lead back to REBUILDING, never straight to
+ * CALLING: that every attempt's payload comes from disk is a missing edge.
+ */
+#ifndef HF_GATEWAY_TURN_INTERNAL_H
+#define HF_GATEWAY_TURN_INTERNAL_H
+
+#include "base/sm.h"
+#include "gateway/turn/plan.h"
+#include "gateway/turn/turn.h"
+
+enum turn_state {
+	TURN_AUTHED, TURN_RECONCILING, TURN_BEGINNING, TURN_QUEUED,
+	TURN_REBUILDING, TURN_CALLING, TURN_STREAMING, TURN_WAITING,
+	TURN_FINISHING, TURN_FAILED, TURN_DONE
+};
+
+/* How an attempt ended; strings live in the attempt. */
+struct outcome {
+	enum hf_class	cls;
+	const char	*reason;
+	int		 http_status;
+	int64_t		 retry_after_ms;
+	bool		 timed_out;
+	struct hf_buf	 message, code, type, param;
+};
+
+/*
+ * One call of a target.  It outlives its turn's interest in it for a moment,
+ * so that a finished exchange leaves its connection in the pool: then 't' is
+ * NULL and whatever still comes is dropped.
+ */
+struct hf_attempt {
+	struct hf_attempt *next, **prevp;	/* env->attempts */
+	struct hf_turn_env *env;
+	struct hf_turn	*t;		/* NULL: detached */
+	unsigned	 n, target;
+	struct hf_call	*call;		/* NULL: over */
+	struct hf_decoder *decoder;
+	struct event	*timer;		/* first token, total, linger */
+	struct event	*step;		/* act on what callbacks recorded */
+	int64_t		 begun_us, first_us;
+	bool		 stream;	/* a stream was asked for */
+	bool		 useful;	/* a useful delta arrived */
+	bool		 over;		/* outcome is set */
+	bool		 done;		/* terminal marker seen */
+	struct outcome	 outcome;
+	int64_t		 bytes_out, bytes_in;
+};
+
+struct hf_turn {
+	struct hf_turn_env *env;
+	struct hf_sm	 sm;
+	struct hf_arena	*arena;
+	struct hf_turn_input in;
+	const struct hf_surface *surface; /* NULL: the client is gone */
+	void		*surface_arg;
+
+	/* identity */
+	bool		 durable;	/* has a row; else only in memory */
+	struct hf_id	 id;		/* turn_... */
+	struct hf_id	 session;
+	int64_t		 session_row, turn_row, seq;
+	uint64_t	 fence;
+	int64_t		 created_us;	/* wall */
+
+	/* reconciling */
+	struct hf_head	 head;
+	enum hf_align_how how;
+	uint8_t		 view[HF_DIGEST_SIZE];
+	int64_t		 view_items;
+	unsigned	 moved;		/* times the head moved under us */
+	bool		 on_queue;	/* in env->queued */
+	struct hf_turn	*next, **prevp;
+
+	/* attempts */
+	struct hf_plan	 plan;
+	unsigned	 n_attempt;
+	unsigned	 target;	/* of the current or next attempt */
+	struct hf_attempt *attempt;	/* current, or NULL */
+	struct hf_attempt_end last;	/* of the last attempt, to be closed */
+	bool		 last_open;	/* the attempt's row is not closed */
+
+	/* the answer */
+	struct hf_answer answer;
+	bool		 started;	/* content went to the client */
+	bool		 paused;
+	size_t		 flushed;	/* bytes of text stored as parts */
+	int64_t		 part_seq;
+	struct event	*flush;
+	struct event	*timer;		/* deadline */
+	struct event	*later;		/* waits, retries of closing */
+	int64_t		 deadline_us;
+
+	/* the end */
+	enum hf_turn_state final;
+	bool		 gone;		/* the client left */
+	bool		 drop;		/* input refused: not in history */
+	struct hf_turn_failure failure;
+	const char	*error_class;
+	struct hf_buf	 message, param;	/* of failure */
+	unsigned	 close_tries;
+	unsigned	 pending;	/* store completions to come */
+	int64_t		 first_token_us, total_us;
+	struct hf_draft	 output;
+};
+
+/* turn.c */
+void	turn_move(struct hf_turn *t, enum turn_state to);
+void	turn_get_info(const struct hf_turn *t, struct hf_turn_info *i);
+void	turn_release(struct hf_turn *t);
+/* A store completion arrived.  True: nothing more is to be done with 't', the
+ * turn is over or its client left meanwhile. */
+bool	turn_settled(struct hf_turn *t);
+/* Why the store refused, as the client hears it. */
+void	turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e);
+void	turn_fail(struct hf_turn *t, int status, const char *type,
+	    const char *code, const char *fmt, ...) HF_PRINTF(5, 6);
+
+/* reconcile.c */
+void	turn_reconcile(struct hf_turn *t);
+void	turn_leave_queue(struct hf_turn *t);
+
+/* rebuild.c */
+bool	turn_upstream_stream(const struct hf_turn *t);
+/* HF_EINVAL: this target's dialect cannot say it; else the store's error. */
+int	turn_build(struct hf_turn *t, struct hf_http_request *rq,
+	    struct hf_error *e) HF_MUST_CHECK;
+
+/* failover.c */
+void	turn_rebuild(struct hf_turn *t);	/* begins REBUILDING */
+void	turn_attempt_ended(struct hf_turn *t);	/* acts on the outcome */
+
+/* attempt.c */
+void	turn_call(struct hf_turn *t);		/* builds and calls */
+void	turn_fill_end(struct hf_turn *t, const struct hf_attempt *a);
+void	turn_cancel_attempt(struct hf_turn *t, enum hf_class cls,
+	    const char *reason);
+void	attempt_detach(struct hf_attempt *a);
+
+/* finish.c */
+void	turn_finish(struct hf_turn *t);	/* answer complete */
+void	turn_close(struct hf_turn *t);	/* FAILED: close on disk, tell */
+void	turn_flush(struct hf_turn *t);	/* store text so far as a part */
+
+#endif
