@@ -1,0 +1,20 @@
+noinst_LIBRARIES += libbench.a
+libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
+	$(JANSSON_CFLAGS)
+libbench_a_SOURCES = \
+	bench/answer.c bench/answer.h bench/anthropic.c \
+	bench/check_anthropic.c bench/check_openai.c \
+	bench/cmd.h bench/cmd_providers.c \
+	bench/dialect.c bench/dialect.h \
+	bench/manifest.c bench/manifest.h bench/openai.c \
+	bench/providers.c bench/providers.h bench/rng.c bench/rng.h \
+	bench/server.c bench/server.h bench/stats.c bench/stats.h \
+	bench/suite.c bench/suite.h bench/suite_paper.c \
+	bench/words.c bench/words.h
+BENCH_LIBS = libbench.a libbase.a $(EVENT_LIBS) $(CURL_LIBS) \
+	$(JANSSON_LIBS) $(SODIUM_LIBS) -lm
+
+bin_PROGRAMS += continuitybench
+continuitybench_CFLAGS = $(libbench_a_CFLAGS)
+continuitybench_SOURCES = bench/main.c
+continuitybench_LDADD = $(BENCH_LIBS)

@@ -1,0 +1,16 @@
+# continuitybench: suites, faithful providers, statistics.
+BENCH_TESTS = tests/unit/test_bench_suite tests/unit/test_bench_dialect \
+	tests/unit/test_bench_stats tests/unit/test_bench_providers
+BENCH_TEST_LIBS = $(BENCH_LIBS) $(CMOCKA_LIBS)
+if HAVE_CMOCKA
+check_PROGRAMS += $(BENCH_TESTS)
+TESTS += $(BENCH_TESTS)
+endif
+tests_unit_test_bench_suite_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_suite_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_dialect_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_dialect_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_stats_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_stats_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_providers_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_providers_LDADD = $(BENCH_TEST_LIBS)

@@ -1,0 +1,57 @@
+/*
+ * What a faithful provider says: a pure function of the messages that it
+ * received in this one request.  Rules, first match wins, on the last user
+ * message (or on tool results, when those are last):
+ *
+ *   tool results last      "Tool results: NAME = TEXT; NAME = TEXT."
+ *   "!call NAME JSON" lines, each a declared tool: those calls, in parallel
+ *   a probe                the fact, if a received user message states it by
+ *                          the probe's template (the last one wins), else
+ *                          "I don't have that information."
+ *   a small-talk question  the set's own answer
+ *   a statement of a fact  an acknowledgement
+ *   anything else          "I heard: TEXT"
+ */
+#ifndef HF_BENCH_ANSWER_H
+#define HF_BENCH_ANSWER_H
+
+#include <jansson.h>
+
+#include "base/hf.h"
+#include "bench/words.h"
+
+#define HF_ANSWER_UNKNOWN	"I don't have that information."
+
+/*
+ * A view is the normal form of a request's messages, the same for every
+ * dialect: [{"role":"system|user|assistant|tool","text":T,
+ *   "calls":[{"id","name","arguments"}], "call_id":ID}], the last two only
+ * where they apply.
+ */
+struct hf_answer {
+	char	*text;		/* NULL when there are only calls */
+	json_t	*calls;		/* [{"name","arguments"}] or NULL */
+};
+
+/* 'tools': names that the request declares, or NULL. */
+void	 hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools);
+void	 hf_answer_free(struct hf_answer *a);
+
+/* The acknowledgement of a statement: a function of its text. */
+const char *hf_answer_ack(struct hf_str statement);
+/* The fact that 'text' states by template 't'; .p NULL: none. */
+struct hf_str hf_answer_fact(const struct hf_template *t, struct hf_str text);
+/* The template that this text is the probe of, or NULL. */
+const struct hf_template *hf_answer_probe(struct hf_str text);
+/* The text of the last user message; .p NULL: none. */
+struct hf_str hf_view_last_user(json_t *view);
+
+static inline struct hf_str
+hf_json_str(json_t *s)
+{
+	if (!json_is_string(s))
+		return HF_STR_NONE;
+	return (struct hf_str){ json_string_value(s), json_string_length(s) };
+}
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * continuitybench: does a conversation survive its provider's failure?
+ * This file picks the verb; each verb is a file.
+ */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hf.h"
+#include "bench/cmd.h"
+#include "bench/suite.h"
+
+static const struct {
+	const char *name, *help;
+	int (*run)(int argc, char **argv);
+} verbs[] = {
+	{ "providers", "serve the faithful providers alone",
+	  hf_cmd_providers },
+	{ "suites", "list the suites", hf_cmd_suites },
+};
+
+static void
+usage(FILE *f)
+{
+	fputs("usage: continuitybench VERB [options]\n\nverbs:\n", f);
+	for (unsigned i = 0; i < hf_countof(verbs); i++)
+		fprintf(f, "  %-10s %s\n", verbs[i].name, verbs[i].help);
+	fputs("\n\"continuitybench VERB --help\" tells more; "
+	    "--version prints the version.\n"
+	    "Exit codes: 0 ok, 1 a check failed, 2 usage, 4 a gateway or "
+	    "provider did not come up.\n", f);
+}
+
+int
+hf_cmd_suites(int argc, char **argv)
+{
+	(void)argv;
+	if (argc > 1) {
+		fputs("usage: continuitybench suites\n", stderr);
+		return HF_EXIT_USAGE;
+	}
+	for (unsigned i = 0; i < hf_n_suite_kinds; i++)
+		printf("%-10s %s\n", hf_suite_kinds[i].name,
+		    hf_suite_kinds[i].help);
+	return HF_EXIT_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return HF_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("continuitybench " PACKAGE_VERSION);
+		return HF_EXIT_OK;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
+		return HF_EXIT_OK;
+	}
+	for (unsigned i = 0; i < hf_countof(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "continuitybench: no verb '%s'\n", argv[1]);
+	usage(stderr);
+	return HF_EXIT_USAGE;
+}
