@@ -12,7 +12,8 @@ libgateway_a_SOURCES += gateway/json/bytes.h gateway/json/check.c \
 libgateway_a_SOURCES += gateway/provider/class.def gateway/provider/provider.h
 
 # upstream
-libgateway_a_SOURCES += gateway/upstream/sse.h gateway/upstream/upstream.h
+libgateway_a_SOURCES += gateway/upstream/sse.c gateway/upstream/sse.h \
+	gateway/upstream/upstream.h
 
 # front
 libgateway_a_SOURCES += gateway/front/front.h
