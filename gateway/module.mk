@@ -9,7 +9,20 @@ libgateway_a_SOURCES += gateway/json/bytes.h gateway/json/check.c \
 	gateway/json/scan.c gateway/json/scan.h gateway/json/text.c
 
 # provider
-libgateway_a_SOURCES += gateway/provider/class.def gateway/provider/provider.h
+libgateway_a_SOURCES += \
+	gateway/provider/anthropic.c \
+	gateway/provider/anthropic_decode.c gateway/provider/anthropic_decode.h \
+	gateway/provider/anthropic_tools.c gateway/provider/anthropic_tools.h \
+	gateway/provider/api_error.c gateway/provider/api_error.h \
+	gateway/provider/class.c gateway/provider/class.def \
+	gateway/provider/decoder.c gateway/provider/decoder.h \
+	gateway/provider/headers.c gateway/provider/headers.h \
+	gateway/provider/history.c gateway/provider/history.h \
+	gateway/provider/openai.c \
+	gateway/provider/openai_decode.c gateway/provider/openai_decode.h \
+	gateway/provider/provider.h \
+	gateway/provider/request.c gateway/provider/request.h \
+	gateway/provider/retry_hint.c gateway/provider/tools.c
 
 # upstream
 libgateway_a_SOURCES += gateway/upstream/sse.c gateway/upstream/sse.h \

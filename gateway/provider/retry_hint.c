@@ -1,0 +1,232 @@
+/*
+ * How long a provider asks to wait.  Strict: what does not match a known form
+ * as a whole is no hint at all.
+ */
+#include <config.h>
+
+#include "gateway/provider/provider.h"
+
+#include <strings.h>
+
+#include "gateway/provider/headers.h"
+
+#define HINT_MAX_MS	((int64_t)3600000)
+
+static int64_t
+clamp(int64_t ms)
+{
+	return ms < 0 ? 0 : ms > HINT_MAX_MS ? HINT_MAX_MS : ms;
+}
+
+/*
+ * [-]digits[.digits] times 'unit' milliseconds, rounded up so that nobody
+ * comes back too early.  -1: not a number.
+ */
+static int64_t
+parse_decimal(struct hf_str s, int64_t unit)
+{
+	const char *p = s.p, *end = p + s.size;
+	bool minus = p < end && *p == '-';
+	int64_t ms = 0, scale = unit;
+	bool more = false;
+
+	p += minus;
+	if (p == end || *p < '0' || *p > '9')
+		return -1;
+	for (; p < end && *p >= '0' && *p <= '9'; p++)
+		if (ms <= HINT_MAX_MS)
+			ms = ms * 10 + (*p - '0');
+	ms = ms > HINT_MAX_MS ? HINT_MAX_MS : ms * unit;
+	if (p < end && *p == '.') {
+		p++;
+		if (p == end)
+			return -1;
+		for (; p < end && *p >= '0' && *p <= '9'; p++) {
+			if (scale % 10 == 0) {
+				scale /= 10;
+				ms += scale * (*p - '0');
+			} else if (*p != '0') {
+				more = true;
+			}
+		}
+	}
+	if (p != end)
+		return -1;
+	return minus ? 0 : clamp(ms + more);
+}
+
+/* --- HTTP dates (RFC 9110 5.6.7) --------------------------------------- */
+
+struct cursor { const char *p, *end; };
+
+static bool
+take(struct cursor *c, const char *z)
+{
+	size_t n = strlen(z);
+
+	if ((size_t)(c->end - c->p) < n || memcmp(c->p, z, n) != 0)
+		return false;
+	c->p += n;
+	return true;
+}
+
+static bool
+take_digits(struct cursor *c, unsigned n, int *out)
+{
+	*out = 0;
+	for (; n > 0; n--, c->p++) {
+		if (c->p == c->end || *c->p < '0' || *c->p > '9')
+			return false;
+		*out = *out * 10 + (*c->p - '0');
+	}
+	return true;
+}
+
+/* One of 'n' words; its place in the list, or -1. */
+static int
+take_word(struct cursor *c, const char *const *word, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (take(c, word[i]))
+			return i;
+	return -1;
+}
+
+static const char *const day_short[] = {
+	"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun" };
+static const char *const day_long[] = {
+	"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+	"Sunday" };
+static const char *const month_name[] = {
+	"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
+	"Nov", "Dec" };
+
+struct date { int year, month, day, hour, min, sec; };
+
+static bool
+take_time(struct cursor *c, struct date *d)
+{
+	return take_digits(c, 2, &d->hour) && take(c, ":") &&
+	    take_digits(c, 2, &d->min) && take(c, ":") &&
+	    take_digits(c, 2, &d->sec);
+}
+
+static bool
+take_month(struct cursor *c, struct date *d)
+{
+	d->month = take_word(c, month_name, 12) + 1;
+	return d->month > 0;
+}
+
+/* Sun, 06 Nov 1994 08:49:37 GMT */
+static bool
+parse_imf(struct cursor c, struct date *d)
+{
+	return take_word(&c, day_short, 7) >= 0 && take(&c, ", ") &&
+	    take_digits(&c, 2, &d->day) && take(&c, " ") &&
+	    take_month(&c, d) && take(&c, " ") &&
+	    take_digits(&c, 4, &d->year) && take(&c, " ") &&
+	    take_time(&c, d) && take(&c, " GMT") && c.p == c.end;
+}
+
+/* Sunday, 06-Nov-94 08:49:37 GMT */
+static bool
+parse_rfc850(struct cursor c, struct date *d)
+{
+	return take_word(&c, day_long, 7) >= 0 && take(&c, ", ") &&
+	    take_digits(&c, 2, &d->day) && take(&c, "-") &&
+	    take_month(&c, d) && take(&c, "-") &&
+	    take_digits(&c, 2, &d->year) && take(&c, " ") &&
+	    take_time(&c, d) && take(&c, " GMT") && c.p == c.end;
+}
+
+/* Sun Nov  6 08:49:37 1994 */
+static bool
+parse_asctime(struct cursor c, struct date *d)
+{
+	return take_word(&c, day_short, 7) >= 0 && take(&c, " ") &&
+	    take_month(&c, d) && take(&c, " ") &&
+	    (take(&c, " ") ? take_digits(&c, 1, &d->day) :
+	    take_digits(&c, 2, &d->day)) && take(&c, " ") &&
+	    take_time(&c, d) && take(&c, " ") &&
+	    take_digits(&c, 4, &d->year) && c.p == c.end;
+}
+
+/* Days since 1970-01-01 in the Gregorian calendar. */
+static int64_t
+days(int year, int month, int day)
+{
+	int64_t y = year - (month <= 2);
+	int64_t era = y / 400, yoe = y - era * 400;
+	int64_t doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+	int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+
+	return era * 146097 + doe - 719468;
+}
+
+static int
+days_of_month(int year, int month)
+{
+	static const int n[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30,
+	    31 };
+	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return n[month - 1] + (month == 2 && leap);
+}
+
+static bool
+plausible(const struct date *d)
+{
+	return d->year >= 1601 && d->day >= 1 &&
+	    d->day <= days_of_month(d->year, d->month) &&
+	    d->hour <= 23 && d->min <= 59 && d->sec <= 60;
+}
+
+static int64_t
+seconds(const struct date *d)
+{
+	return days(d->year, d->month, d->day) * 86400 + d->hour * 3600 +
+	    d->min * 60 + d->sec;
+}
+
+static int64_t
+parse_date(struct hf_str s, int64_t wall_us)
+{
+	struct cursor c = { s.p, s.p + s.size };
+	struct date d = { 0 };
+	int64_t now_ms = wall_us / 1000;
+
+	if (parse_rfc850(c, &d)) {
+		/* Two digits: the century that is not over 50 years ahead. */
+		d.year += 2000;
+		if (seconds(&d) * 1000 - now_ms >
+		    (int64_t)50 * 365 * 86400 * 1000)
+			d.year -= 100;
+	} else if (!parse_imf(c, &d) && !parse_asctime(c, &d)) {
+		return -1;
+	}
+	if (!plausible(&d))
+		return -1;
+	return clamp(seconds(&d) * 1000 - now_ms);
+}
+
+int64_t
+hf_retry_hint(struct hf_str headers, int64_t wall_us)
+{
+	struct hf_str v;
+	int64_t ms;
+
+	v = hf_header_find(headers, "retry-after-ms");
+	if (v.p != NULL && (ms = parse_decimal(v, 1)) >= 0)
+		return ms;
+	v = hf_header_find(headers, "x-ms-retry-after-ms");
+	if (v.p != NULL && (ms = parse_decimal(v, 1)) >= 0)
+		return ms;
+	v = hf_header_find(headers, "retry-after");
+	if (v.p == NULL)
+		return -1;
+	ms = parse_decimal(v, 1000);
+	return ms >= 0 ? ms : parse_date(v, wall_us);
+}
