@@ -54,9 +54,9 @@ hf_conf_one_edit(const char *a, const char *b)
 	    strcmp(a + i, b + i + 1) == 0;
 }
 
-int
-hf_conf_parse(const char *name, const char *text, struct hf_conf **out,
-    struct hf_error *e)
+static int
+parse(const char *name, const char *text, bool gateway_only,
+    struct hf_conf **out, struct hf_error *e)
 {
 	struct hf_conf_own *own;
 	struct hf_conf_raw raw;
@@ -71,7 +71,7 @@ hf_conf_parse(const char *name, const char *text, struct hf_conf **out,
 	hf_arena_init(&scratch, MAX_ARENA);
 	rc = hf_conf_raw_parse(&raw, name, text, &scratch, e);
 	if (rc == 0)
-		rc = hf_conf_build(&raw, own, e);
+		rc = hf_conf_build(&raw, gateway_only, own, e);
 	hf_arena_free(&scratch);
 	if (rc != 0) {
 		hf_conf_free(&own->c);
@@ -79,6 +79,13 @@ hf_conf_parse(const char *name, const char *text, struct hf_conf **out,
 	}
 	*out = &own->c;
 	return 0;
+}
+
+int
+hf_conf_parse(const char *name, const char *text, struct hf_conf **out,
+    struct hf_error *e)
+{
+	return parse(name, text, false, out, e);
 }
 
 static int
@@ -112,8 +119,9 @@ read_file(const char *path, char *buf, struct hf_error *e)
 	return rc;
 }
 
-int
-hf_conf_load(const char *path, struct hf_conf **out, struct hf_error *e)
+static int
+load(const char *path, bool gateway_only, struct hf_conf **out,
+    struct hf_error *e)
 {
 	char *buf;
 	int rc;
@@ -124,9 +132,22 @@ hf_conf_load(const char *path, struct hf_conf **out, struct hf_error *e)
 		return hf_fail(e, HF_ENOMEM, "no memory for the configuration");
 	rc = read_file(path, buf, e);
 	if (rc == 0)
-		rc = hf_conf_parse(path, buf, out, e);
+		rc = parse(path, buf, gateway_only, out, e);
 	free(buf);
 	return rc;
+}
+
+int
+hf_conf_load(const char *path, struct hf_conf **out, struct hf_error *e)
+{
+	return load(path, false, out, e);
+}
+
+int
+hf_conf_load_gateway(const char *path, struct hf_conf **out,
+    struct hf_error *e)
+{
+	return load(path, true, out, e);
 }
 
 void

@@ -96,6 +96,10 @@ int	hf_conf_load(const char *path, struct hf_conf **out,
 /* The same from memory; 'name' stands for the file in messages. */
 int	hf_conf_parse(const char *name, const char *text,
 	    struct hf_conf **out, struct hf_error *e) HF_MUST_CHECK;
+/* Only the gateway block is checked and filled, and no secret is read: for
+ * programs that want to find the daemon, not be it. */
+int	hf_conf_load_gateway(const char *path, struct hf_conf **out,
+	    struct hf_error *e) HF_MUST_CHECK;
 void	hf_conf_free(struct hf_conf *c);
 const struct hf_conf_route *hf_conf_route(const struct hf_conf *c,
 	    struct hf_str model);

@@ -468,15 +468,16 @@ build_targets(struct build *b)
 }
 
 int
-hf_conf_build(const struct hf_conf_raw *raw, struct hf_conf_own *own,
-    struct hf_error *e)
+hf_conf_build(const struct hf_conf_raw *raw, bool gateway_only,
+    struct hf_conf_own *own, struct hf_error *e)
 {
 	struct build b = { .raw = raw, .c = &own->c,
 	    .a = &own->a, .e = e };
 	int rc = build_gateway(&b);
 
-	if (rc == 0)
-		rc = build_providers(&b);
+	if (rc != 0 || gateway_only)
+		return rc;
+	rc = build_providers(&b);
 	if (rc == 0)
 		rc = build_routes(&b);
 	if (rc == 0)

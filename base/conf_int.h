@@ -56,8 +56,9 @@ int	hf_conf_clean(const char *file, const char *text, struct hf_arena *a,
 int	hf_conf_raw_parse(struct hf_conf_raw *raw, const char *file,
 	    const char *text, struct hf_arena *a, struct hf_error *e)
 	    HF_MUST_CHECK;
-int	hf_conf_build(const struct hf_conf_raw *raw, struct hf_conf_own *own,
-	    struct hf_error *e) HF_MUST_CHECK;
+/* 'gateway_only': look at no other block and at no secret. */
+int	hf_conf_build(const struct hf_conf_raw *raw, bool gateway_only,
+	    struct hf_conf_own *own, struct hf_error *e) HF_MUST_CHECK;
 
 /* Check one value and store it at 'base' + the row's offset; strings are
  * copied into 'a'.  Not for lists. */

@@ -514,6 +514,24 @@ test_secret_not_shown(void **state)
 	}
 }
 
+/* What holdfastctl reads: no provider, route or secret. */
+static void
+test_gateway_only(void **state)
+{
+	struct hf_conf *c = NULL;
+	struct hf_error e = { 0 };
+	static const char text[] = "gateway { control = /c.sock }\n"
+	    "provider p { api_key_file = /none }\n";
+
+	(void)state;
+	write_file("a.conf", text, sizeof(text) - 1, 0644);
+	assert_int_equal(hf_conf_load(path_of("a.conf"), &c, &e), HF_ECONFIG);
+	assert_int_equal(hf_conf_load_gateway(path_of("a.conf"), &c, &e), 0);
+	assert_string_equal(c->gateway.control, "/c.sock");
+	assert_int_equal(c->n_provider, 0);
+	hf_conf_free(c);
+}
+
 static void
 test_load(void **state)
 {
@@ -603,11 +621,13 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	char cmd[300];
+	static const char *const names[] = { "good", "wide", "empty", "nul",
+	    "two", "big", "fifo", "a.conf", "b.conf", "c.conf", "e.conf" };
 
 	(void)state;
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	return system(cmd);
+	for (size_t i = 0; i < hf_countof(names); i++)
+		unlink(path_of(names[i]));
+	return rmdir(dir);
 }
 
 int
@@ -626,6 +646,7 @@ main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_secrets),
 		cmocka_unit_test(test_secret_not_shown),
+		cmocka_unit_test(test_gateway_only),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_table),
 	};

@@ -1,0 +1,277 @@
+/*
+ * The command line.  Options may stand anywhere; the other words are the
+ * command and its operand.
+ */
+#include <config.h>
+
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct {
+	const char *verb, *words, *help;
+} verbs[] = {
+#define HF_VERB(verb, words, write, help) { verb, words, help },
+#include "base/verbs.def"
+#undef HF_VERB
+};
+
+const struct hf_ctl_command hf_ctl_commands[] = {
+	{ "status", NULL, 0, 0, HF_CTL_DOC_STATUS },
+	{ "sessions.list", NULL, HF_CTL_TENANT | HF_CTL_LIMIT | HF_CTL_BEFORE,
+	    0, HF_CTL_DOC_SESSIONS },
+	{ "sessions.show", "key", HF_CTL_TENANT | HF_CTL_CONTENTS |
+	    HF_CTL_ATTEMPTS, 0, HF_CTL_DOC_SESSION },
+	{ "keys.create", NULL, HF_CTL_TENANT | HF_CTL_LABEL, HF_CTL_TENANT,
+	    HF_CTL_DOC_KEY },
+	{ "keys.list", NULL, 0, 0, HF_CTL_DOC_KEYS },
+	{ "keys.revoke", "prefix", 0, 0, HF_CTL_DOC_KEY },
+};
+const unsigned hf_ctl_n_commands = hf_countof(hf_ctl_commands);
+
+enum { OPT_NO_HEADERS = 256, OPT_TIMEOUT, OPT_HELP, OPT_VERSION,
+	OPT_COMMAND = 512 /* + enum hf_ctl_opt */ };
+
+static const struct option options[] = {
+	{ "socket", required_argument, NULL, 's' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "no-headers", no_argument, NULL, OPT_NO_HEADERS },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "tenant", required_argument, NULL, OPT_COMMAND + HF_CTL_TENANT },
+	{ "label", required_argument, NULL, OPT_COMMAND + HF_CTL_LABEL },
+	{ "limit", required_argument, NULL, OPT_COMMAND + HF_CTL_LIMIT },
+	{ "before", required_argument, NULL, OPT_COMMAND + HF_CTL_BEFORE },
+	{ "contents", no_argument, NULL, OPT_COMMAND + HF_CTL_CONTENTS },
+	{ "attempts", no_argument, NULL, OPT_COMMAND + HF_CTL_ATTEMPTS },
+	{ NULL, 0, NULL, 0 }
+};
+
+static bool
+integer(const char *z, int64_t min, int64_t max, int64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoll(z, &end, 10);
+	return errno == 0 && end != z && *end == '\0' && *z >= '0' &&
+	    *z <= '9' && *out >= min && *out <= max;
+}
+
+static int
+command_option(struct hf_ctl *ctl, unsigned opt, const char *arg, char *text)
+{
+	ctl->given |= opt;
+	switch ((enum hf_ctl_opt)opt) {
+	case HF_CTL_TENANT:
+		ctl->tenant = arg;
+		return 0;
+	case HF_CTL_LABEL:
+		ctl->label = arg;
+		return 0;
+	case HF_CTL_BEFORE:
+		ctl->before = arg;
+		return 0;
+	case HF_CTL_LIMIT:
+		if (integer(arg, 1, 100000, &ctl->limit))
+			return 0;
+		snprintf(text, HF_CTL_TEXT,
+		    "--limit: expected a number, 1 to 100000");
+		return HF_CTL_USAGE;
+	case HF_CTL_CONTENTS:
+	case HF_CTL_ATTEMPTS:
+		return 0;
+	}
+	return HF_CTL_USAGE;
+}
+
+static int
+global_option(struct hf_ctl *ctl, int c, const char *arg, char *text)
+{
+	int64_t n;
+
+	switch (c) {
+	case 's':
+		ctl->socket = arg;
+		return 0;
+	case 'c':
+		ctl->config = arg;
+		return 0;
+	case 'o':
+		ctl->json = strcmp(arg, "json") == 0;
+		if (ctl->json || strcmp(arg, "table") == 0)
+			return 0;
+		snprintf(text, HF_CTL_TEXT, "-o: expected table or json");
+		return HF_CTL_USAGE;
+	case 'q':
+		ctl->quiet = true;
+		return 0;
+	case OPT_NO_HEADERS:
+		ctl->no_headers = true;
+		return 0;
+	case OPT_TIMEOUT:
+		if (!integer(arg, 1, 86400000, &n)) {
+			snprintf(text, HF_CTL_TEXT, "--timeout: expected "
+			    "milliseconds, 1 to 86400000");
+			return HF_CTL_USAGE;
+		}
+		ctl->timeout_ms = (int)n;
+		return 0;
+	case OPT_HELP:
+		ctl->help = true;
+		return 0;
+	case OPT_VERSION:
+		ctl->version = true;
+		return 0;
+	default:
+		snprintf(text, HF_CTL_TEXT, "unknown option, or one without "
+		    "its argument; see holdfastctl --help");
+		return HF_CTL_USAGE;
+	}
+}
+
+/* How many of the words on the command line are those of this command; 0 if
+ * they are not. */
+static int
+matches(const char *words, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		size_t size = strcspn(words, " ");
+
+		if (strlen(argv[i]) != size ||
+		    memcmp(argv[i], words, size) != 0)
+			return 0;
+		if (words[size] == '\0')
+			return i + 1;
+		words += size + 1;
+	}
+	return 0;
+}
+
+static const struct hf_ctl_command *
+command_of(const char *verb)
+{
+	for (unsigned i = 0; i < hf_ctl_n_commands; i++)
+		if (strcmp(hf_ctl_commands[i].verb, verb) == 0)
+			return &hf_ctl_commands[i];
+	return NULL;
+}
+
+static const char *
+option_name(unsigned bit)
+{
+	for (const struct option *o = options; o->name != NULL; o++)
+		if (o->val == OPT_COMMAND + (int)bit)
+			return o->name;
+	return "?";
+}
+
+static int
+check_given(const struct hf_ctl *ctl, const char *words, char *text)
+{
+	for (unsigned bit = 1; bit <= HF_CTL_ATTEMPTS; bit <<= 1) {
+		if ((ctl->given & bit) != 0 &&
+		    (ctl->command->allowed & bit) == 0) {
+			snprintf(text, HF_CTL_TEXT, "%s takes no --%s", words,
+			    option_name(bit));
+			return HF_CTL_USAGE;
+		}
+		if ((ctl->given & bit) == 0 &&
+		    (ctl->command->required & bit) != 0) {
+			snprintf(text, HF_CTL_TEXT, "%s needs --%s", words,
+			    option_name(bit));
+			return HF_CTL_USAGE;
+		}
+	}
+	return 0;
+}
+
+static int
+command(struct hf_ctl *ctl, int argc, char **argv, char *text)
+{
+	const char *words = NULL;
+	int n = 0, want;
+
+	for (size_t i = 0; i < hf_countof(verbs) && n == 0; i++) {
+		n = matches(verbs[i].words, argc, argv);
+		if (n > 0) {
+			ctl->command = command_of(verbs[i].verb);
+			words = verbs[i].words;
+		}
+	}
+	if (ctl->command == NULL) {
+		snprintf(text, HF_CTL_TEXT, "%s; see holdfastctl --help",
+		    argc == 0 ? "a command is missing" : "unknown command");
+		return HF_CTL_USAGE;
+	}
+	want = ctl->command->operand == NULL ? 0 : 1;
+	if (argc - n != want) {
+		snprintf(text, HF_CTL_TEXT, want == 0 ?
+		    "%s takes no other word" : "%s needs one word after it",
+		    words);
+		return HF_CTL_USAGE;
+	}
+	if (want == 1)
+		ctl->operand = argv[n];
+	return check_given(ctl, words, text);
+}
+
+int
+hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
+    char text[HF_CTL_TEXT])
+{
+	int c, rc;
+
+	*ctl = (struct hf_ctl){ .timeout_ms = 10000 };
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "s:c:o:q", options, NULL)) != -1) {
+		rc = c > OPT_COMMAND ? command_option(ctl,
+		    (unsigned)(c - OPT_COMMAND), optarg, text) :
+		    global_option(ctl, c, optarg, text);
+		if (rc != 0)
+			return rc;
+	}
+	if (ctl->help || ctl->version)
+		return 0;
+	return command(ctl, argc - optind, argv + optind, text);
+}
+
+void
+hf_ctl_usage(void)
+{
+	printf("usage: holdfastctl [-s SOCKET | -c CONFIG] [-o table|json] "
+	    "[-q] [--no-headers]\n"
+	    "                   [--timeout MS] COMMAND [OPTIONS]\n\n"
+	    "Commands:\n");
+	for (size_t i = 0; i < hf_countof(verbs); i++) {
+		const struct hf_ctl_command *k = command_of(verbs[i].verb);
+
+		if (k == NULL)
+			continue;
+		printf("  %s%s%s", verbs[i].words,
+		    k->operand == NULL ? "" : " ",
+		    k->operand == NULL ? "" : strcmp(k->operand, "key") == 0 ?
+		    "KEY" : "PREFIX");
+		for (const struct option *o = options; o->name != NULL; o++) {
+			unsigned bit = o->val < OPT_COMMAND ? 0 :
+			    (unsigned)(o->val - OPT_COMMAND);
+
+			if ((k->allowed & bit) != 0)
+				printf((k->required & bit) != 0 ?
+				    " --%s%s" : " [--%s%s]", o->name,
+				    o->has_arg == no_argument ? "" : " ...");
+		}
+		printf("\n      %s\n", verbs[i].help);
+	}
+	printf("\nExit codes: 0 ok, 1 nothing found, 2 usage, 3 not found or "
+	    "ambiguous,\n4 daemon unreachable, 5 permission, 6 conflict, 7 "
+	    "data corrupt, 8 timeout,\n75 try later, 78 bad configuration.  "
+	    "More in holdfastctl(1).\n");
+}
