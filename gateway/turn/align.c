@@ -102,30 +102,29 @@ step(struct walk *w)
 {
 	const struct hf_item *s = &w->s[w->j], *c = &w->c[w->i];
 
-	if (is_answer_text(c) && (!is_answer(s) ||
-	    (w->i + 1 < w->m && same(s, &w->c[w->i + 1])))) {
-		/* Nobody here made it; it stands before s[j]. */
-		w->out->insert[w->out->n_insert].c = w->i++;
-		w->out->insert[w->out->n_insert++].s = w->j;
-		return true;
-	}
-	if (is_answer_text(s)) {
-		if (is_answer_text(c))
-			heard(w, w->i++);
-		else if (!is_answer(c))
-			heard(w, HF_ALIGN_NONE);
-		else
-			return false;
-		w->j++;
-		return true;
-	}
-	if (s->kind != HF_ITEM_MESSAGE && s->kind != c->kind) {
+	bool next_matches = w->i + 1 < w->m && same(s, &w->c[w->i + 1]);
+
+	if (s->kind != HF_ITEM_MESSAGE && s->kind != c->kind &&
+	    !next_matches) {
 		/* A client that hides tool steps from its own list: a shorter
 		 * view never shortens the store. */
 		w->j++;
 		return true;
 	}
-	return false;
+	if (is_answer_text(c) && (next_matches || !is_answer(s))) {
+		/* Nobody here made it; it stands before s[j]. */
+		w->out->insert[w->out->n_insert].c = w->i++;
+		w->out->insert[w->out->n_insert++].s = w->j;
+		return true;
+	}
+	if (!is_answer_text(s) || (is_answer(c) && !is_answer_text(c)))
+		return false;
+	if (is_answer_text(c))
+		heard(w, w->i++);
+	else
+		heard(w, HF_ALIGN_NONE);
+	w->j++;
+	return true;
 }
 
 /* A branch cannot begin inside a turn: go back to where the turn of s[j]

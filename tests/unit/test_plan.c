@@ -1,0 +1,219 @@
+/*
+ * Failover policy: next target at once, wait only when none is left, never
+ * under a hint, never past the deadline, and what the client is told.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "gateway/turn/plan.h"
+
+#define SEC	((int64_t)1000000)
+
+static double
+half(void *arg)
+{
+	(void)arg;
+	return 0.5;
+}
+
+static struct hf_plan
+plan(unsigned n_target, int64_t deadline_s)
+{
+	struct hf_conf_route r = { .n_target = n_target, .max_retries = 5,
+	    .backoff_unit_ms = 1000, .backoff_cap_ms = 30000 };
+	struct hf_plan p;
+
+	hf_plan_init(&p, &r, deadline_s * SEC);
+	p.rnd = half;
+	assert_int_equal(hf_plan_first(&p).target, 0);
+	return p;
+}
+
+static struct hf_plan_step
+failed(struct hf_plan *p, unsigned t, enum hf_class c, int64_t now_s)
+{
+	return hf_plan_failed(p, t, c, false, -1, now_s * SEC);
+}
+
+static void
+test_next_at_once(void **state)
+{
+	static const enum hf_class next[] = { HF_CLASS_NETWORK,
+	    HF_CLASS_PROVIDER, HF_CLASS_CAPACITY, HF_CLASS_AUTH,
+	    HF_CLASS_CONTEXT, HF_CLASS_GATEWAY };
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(next); i++) {
+		struct hf_plan p = plan(2, 60);
+		struct hf_plan_step s = failed(&p, 0, next[i], 1);
+
+		assert_int_equal(s.kind, HF_PLAN_CALL);
+		assert_int_equal(s.target, 1);
+	}
+}
+
+static void
+test_caller_is_told(void **state)
+{
+	struct hf_plan p = plan(2, 60);
+	struct hf_plan_step s = failed(&p, 0, HF_CLASS_CALLER, 1);
+
+	(void)state;
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_true(s.caller);
+	p = plan(2, 60);
+	s = failed(&p, 0, HF_CLASS_POLICY, 1);
+	assert_true(s.kind == HF_PLAN_GIVE_UP && s.caller);
+}
+
+/* A 400 from a later target is our translation's fault: go on. */
+static void
+test_later_caller_goes_on(void **state)
+{
+	struct hf_plan p = plan(3, 60);
+	struct hf_plan_step s;
+
+	(void)state;
+	failed(&p, 0, HF_CLASS_NETWORK, 1);
+	s = failed(&p, 1, HF_CLASS_CALLER, 1);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 2);
+}
+
+static void
+test_waits_grow(void **state)
+{
+	static const int64_t want[] = { 1500, 2500, 4500, 8500, 16500 };
+	struct hf_plan p = plan(1, 1000);
+	struct hf_plan_step s;
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(want); i++) {
+		s = failed(&p, 0, HF_CLASS_PROVIDER, 1);
+		assert_int_equal(s.kind, HF_PLAN_WAIT);
+		assert_int_equal(s.wait_ms, want[i]);
+		s = hf_plan_resume(&p, 1 * SEC);
+		assert_int_equal(s.kind, HF_PLAN_CALL);
+	}
+	s = failed(&p, 0, HF_CLASS_PROVIDER, 1);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.status, 503);
+	assert_int_equal(p.attempts, 6);
+}
+
+static void
+test_hint_is_a_floor(void **state)
+{
+	struct hf_plan p = plan(1, 100);
+	struct hf_plan_step s;
+
+	(void)state;
+	s = hf_plan_failed(&p, 0, HF_CLASS_CAPACITY, false, 7000, 1 * SEC);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+	assert_true(s.wait_ms >= 7000 && s.wait_ms <= 8000);
+	/* Not a moment earlier. */
+	s = hf_plan_resume(&p, 1 * SEC + 6900 * 1000);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+}
+
+/* With two targets the one that may be asked first decides the wait, and
+ * only it is called while the other's hint runs. */
+static void
+test_least_hint_first(void **state)
+{
+	struct hf_plan p = plan(2, 100);
+	struct hf_plan_step s;
+
+	(void)state;
+	hf_plan_failed(&p, 0, HF_CLASS_CAPACITY, false, 20000, 1 * SEC);
+	s = hf_plan_failed(&p, 1, HF_CLASS_CAPACITY, false, 3000, 1 * SEC);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+	assert_true(s.wait_ms >= 3000 && s.wait_ms < 5000);
+	s = hf_plan_resume(&p, 1 * SEC + s.wait_ms * 1000);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 1);
+}
+
+static void
+test_deadline(void **state)
+{
+	struct hf_plan p = plan(1, 2);
+	struct hf_plan_step s;
+
+	(void)state;
+	/* 1 s left, 1.5 s to wait: no use. */
+	s = failed(&p, 0, HF_CLASS_PROVIDER, 1);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.status, 504);
+	/* Past it, no target is called any more. */
+	p = plan(2, 2);
+	s = failed(&p, 0, HF_CLASS_PROVIDER, 3);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.status, 504);
+}
+
+static void
+test_status(void **state)
+{
+	struct hf_plan p = plan(2, 2);
+	struct hf_plan_step s;
+
+	(void)state;
+	hf_plan_failed(&p, 0, HF_CLASS_CAPACITY, false, 9000, 1 * SEC);
+	s = hf_plan_failed(&p, 1, HF_CLASS_CAPACITY, false, 5000, 1 * SEC);
+	assert_int_equal(s.status, 429);
+	assert_int_equal(s.retry_after_ms, 5000);
+	p = plan(2, 60);
+	failed(&p, 0, HF_CLASS_CONTEXT, 1);
+	s = failed(&p, 1, HF_CLASS_CONTEXT, 1);
+	assert_int_equal(s.status, 400);
+	assert_true(s.caller);
+	p = plan(2, 60);
+	failed(&p, 0, HF_CLASS_AUTH, 1);
+	s = failed(&p, 1, HF_CLASS_AUTH, 1);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.status, 503);
+	p = plan(2, 2);
+	hf_plan_failed(&p, 0, HF_CLASS_NETWORK, true, -1, 1 * SEC);
+	s = hf_plan_failed(&p, 1, HF_CLASS_NETWORK, true, -1, 1 * SEC);
+	assert_int_equal(s.status, 504);
+}
+
+/* Targets whose failure waiting cannot mend are not asked again. */
+static void
+test_only_retryable_again(void **state)
+{
+	struct hf_plan p = plan(2, 100);
+	struct hf_plan_step s;
+
+	(void)state;
+	failed(&p, 0, HF_CLASS_AUTH, 1);
+	s = failed(&p, 1, HF_CLASS_PROVIDER, 1);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+	s = hf_plan_resume(&p, 3 * SEC);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 1);
+	assert_false(hf_plan_has_next(&p, 3 * SEC));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest t[] = {
+		cmocka_unit_test(test_next_at_once),
+		cmocka_unit_test(test_caller_is_told),
+		cmocka_unit_test(test_later_caller_goes_on),
+		cmocka_unit_test(test_waits_grow),
+		cmocka_unit_test(test_hint_is_a_floor),
+		cmocka_unit_test(test_least_hint_first),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_only_retryable_again),
+	};
+
+	return cmocka_run_group_tests_name("plan", t, NULL, NULL);
+}
