@@ -1,0 +1,541 @@
+/*
+ * The control socket's server against clients that are clumsy, greedy, slow
+ * or hostile.  One thread: the test drives the server's loop itself.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/frame.h"
+#include "workers/control.h"
+#include "workers/listen.h"
+
+static char dir[] = "/tmp/hf-control-XXXXXX";
+static char path[sizeof(dir) + 16];
+
+struct fixture {
+	struct event_base *base;
+	struct hf_control *control;
+	unsigned	 calls;
+};
+
+/* The verbs of this test. */
+static int
+verb(void *arg, const char *name, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
+{
+	struct fixture *f = arg;
+
+	f->calls++;
+	if (strcmp(name, "echo") == 0) {
+		json_t *copy = json_deep_copy(args);
+
+		return hf_reply_data(reply, json_pack("{s:o}", "args", copy),
+		    e);
+	}
+	if (strcmp(name, "count") == 0) {
+		json_int_t n = json_integer_value(json_object_get(args, "n"));
+
+		for (json_int_t i = 0; i < n; i++) {
+			int rc = hf_reply_data(reply, json_pack("{s:I}", "i",
+			    i), e);
+			if (rc < 0)
+				return rc;
+		}
+		return 0;
+	}
+	if (strcmp(name, "big") == 0) {
+		char *text = malloc(1 << 20);
+		int rc = 0;
+
+		memset(text, 'x', 1 << 20);
+		for (int i = 0; i < 100 && rc == 0; i++)
+			rc = hf_reply_data(reply, json_pack("{s:s%}", "text",
+			    text, (size_t)1 << 20), e);
+		free(text);
+		return rc;
+	}
+	if (strcmp(name, "corrupt") == 0)
+		return hf_fail(e, HF_ECORRUPT, "bad row \xff here");
+	if (strcmp(name, "ambiguous") == 0)
+		return hf_fail(e, HF_ECONFLICT, "two of them");
+	return hf_fail(e, HF_EINVAL, "unknown verb");
+}
+
+static int
+set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct hf_error e;
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%s", "/tmp/hf-control-XXXXXX");
+	if (f == NULL || mkdtemp(dir) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/c", dir);
+	f->base = event_base_new();
+	fd = hf_listen_control(path, &e);
+	if (fd < 0 || hf_control_new(&f->control, f->base, fd, verb, f,
+	    &e) < 0)
+		return -1;
+	*state = f;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	hf_control_free(f->control);
+	event_base_free(f->base);
+	free(f);
+	unlink(path);
+	return rmdir(dir);
+}
+
+/* --- a client --------------------------------------------------------- */
+
+static int
+dial(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(sun.sun_path, path, strlen(path));
+	assert_int_equal(connect(fd, (void *)&sun, sizeof(sun)), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	return fd;
+}
+
+static void
+spin(struct fixture *f)
+{
+	event_base_loop(f->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+static void
+send_bytes(int fd, const void *p, size_t n)
+{
+	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), n);
+}
+
+static void
+send_text(int fd, const char *text)
+{
+	struct hf_buf b;
+
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_frame_encode(&b, hf_str(text));
+	send_bytes(fd, b.data, b.size);
+	hf_buf_free(&b);
+}
+
+/* Let the server run until the client has a whole frame, or the end of the
+ * connection (NULL).  'in' keeps what follows. */
+static json_t *
+next_frame(struct fixture *f, int fd, struct hf_buf *in)
+{
+	int64_t end = hf_now_us() + (int64_t)20 * 1000000;
+
+	for (;;) {
+		struct hf_str payload;
+		struct hf_error e;
+		char part[65536];
+		ssize_t n;
+
+		n = hf_frame_decode(hf_buf_str(in), HF_FRAME_MAX_REPLY,
+		    &payload, &e);
+		assert_true(n >= 0);
+		if (n > 0) {
+			json_t *j = json_loadb(payload.p, payload.size, 0,
+			    NULL);
+
+			assert_non_null(j);
+			hf_buf_consume(in, (size_t)n);
+			return j;
+		}
+		spin(f);
+		n = recv(fd, part, sizeof(part), 0);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return NULL;
+		if (n > 0)
+			hf_buf_put(in, part, (size_t)n);
+		assert_true(hf_now_us() < end);
+	}
+}
+
+static json_int_t
+error_code(const json_t *frame)
+{
+	return json_integer_value(json_object_get(json_object_get(frame,
+	    "error"), "code"));
+}
+
+static void
+expect_end(struct fixture *f, int fd, struct hf_buf *in, json_int_t id)
+{
+	json_t *j = next_frame(f, fd, in);
+
+	assert_non_null(j);
+	assert_true(json_is_true(json_object_get(j, "end")));
+	assert_int_equal(json_integer_value(json_object_get(j, "id")), id);
+	json_decref(j);
+}
+
+static void
+expect_error(struct fixture *f, int fd, struct hf_buf *in, json_int_t code)
+{
+	json_t *j = next_frame(f, fd, in);
+
+	assert_non_null(j);
+	assert_int_equal(error_code(j), code);
+	json_decref(j);
+}
+
+static void
+expect_closed(struct fixture *f, int fd, struct hf_buf *in)
+{
+	assert_null(next_frame(f, fd, in));
+	close(fd);
+	hf_buf_free(in);
+}
+
+static void
+expect_served(struct fixture *f)
+{
+	struct hf_buf in;
+	int fd = dial();
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	send_text(fd, "{\"v\":1,\"id\":3,\"verb\":\"count\","
+	    "\"args\":{\"n\":0}}");
+	expect_end(f, fd, &in, 3);
+	close(fd);
+	hf_buf_free(&in);
+}
+
+/* --- cases ------------------------------------------------------------ */
+
+static void
+test_request_and_reply(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd = dial();
+	json_t *j;
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	send_text(fd, "{\"v\":1,\"id\":9,\"verb\":\"echo\","
+	    "\"args\":{\"a\":\"\xc3\xa4\"}}");
+	j = next_frame(f, fd, &in);
+	assert_int_equal(json_integer_value(json_object_get(j, "v")), 1);
+	assert_int_equal(json_integer_value(json_object_get(j, "id")), 9);
+	assert_string_equal(json_string_value(json_object_get(
+	    json_object_get(json_object_get(j, "data"), "args"), "a")),
+	    "\xc3\xa4");
+	json_decref(j);
+	expect_end(f, fd, &in, 9);
+	/* args may be missing; the connection goes on. */
+	send_text(fd, "{\"v\":1,\"id\":10,\"verb\":\"count\"}");
+	expect_end(f, fd, &in, 10);
+	close(fd);
+	hf_buf_free(&in);
+}
+
+static void
+test_pipelined_and_in_pieces(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in, out;
+	int fd = dial();
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	hf_buf_init(&out, HF_BUF_NOCAP);
+	for (int i = 1; i <= 3; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "{\"v\":1,\"id\":%d,\"verb\":"
+		    "\"count\",\"args\":{\"n\":1}}", i);
+		hf_frame_encode(&out, hf_str(text));
+	}
+	for (size_t i = 0; i < out.size; i++) {
+		send_bytes(fd, out.data + i, 1);
+		spin(f);
+	}
+	for (int i = 1; i <= 3; i++) {
+		json_decref(next_frame(f, fd, &in));
+		expect_end(f, fd, &in, i);
+	}
+	close(fd);
+	hf_buf_free(&in);
+	hf_buf_free(&out);
+}
+
+static void
+test_bad_requests_get_answers(void **state)
+{
+	static const char *const bad[] = {
+		"{}", "{\"v\":2,\"id\":1,\"verb\":\"count\"}",
+		"{\"v\":1,\"verb\":\"count\"}",
+		"{\"v\":1,\"id\":\"x\",\"verb\":\"count\"}",
+		"{\"v\":1,\"id\":1}",
+		"{\"v\":1,\"id\":1,\"verb\":7}",
+		"{\"v\":1,\"id\":1,\"verb\":\"count\",\"args\":[]}",
+		"{\"v\":1,\"id\":1,\"verb\":\"nonsense\"}"
+	};
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd = dial();
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	for (size_t i = 0; i < hf_countof(bad); i++) {
+		send_text(fd, bad[i]);
+		expect_error(f, fd, &in, 2);
+	}
+	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"corrupt\"}");
+	expect_error(f, fd, &in, 7);
+	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"ambiguous\"}");
+	expect_error(f, fd, &in, 3);
+	close(fd);
+	hf_buf_free(&in);
+	assert_int_equal(f->calls, 3);
+}
+
+/* Rubbish ends the client that sent it, and nobody else. */
+static void
+test_rubbish_closes_that_client_only(void **state)
+{
+	static const struct { const char *p; size_t n; } bad[] = {
+		{ "\0\0\0\0", 4 },			/* empty frame */
+		{ "\xff\xff\xff\xff", 4 },		/* too long */
+		{ "\0\1\0\1{", 5 },			/* 65537 bytes */
+		{ "\0\0\0\5hello", 9 },			/* no JSON */
+		{ "\0\0\0\2[]", 6 },			/* no object */
+		{ "\0\0\0\3{}x", 7 },
+		{ "\0\0\0\15{\"a\":1,\"a\":2}", 17 },	/* member twice */
+		{ "\0\0\0\11{\"a\":\"\xff\"}", 13 },	/* no UTF-8 */
+		{ "GET / HTTP/1.1\r\n\r\n", 18 }
+	};
+	struct fixture *f = *state;
+	struct hf_buf in, other;
+	int good = dial();
+
+	hf_buf_init(&other, HF_BUF_NOCAP);
+	for (size_t i = 0; i < hf_countof(bad); i++) {
+		int fd = dial();
+
+		hf_buf_init(&in, HF_BUF_NOCAP);
+		send_bytes(fd, bad[i].p, bad[i].n);
+		expect_closed(f, fd, &in);
+	}
+	send_text(good, "{\"v\":1,\"id\":5,\"verb\":\"count\"}");
+	expect_end(f, good, &other, 5);
+	close(good);
+	hf_buf_free(&other);
+}
+
+static void
+test_deep_nesting(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in, text;
+	int fd = dial();
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	for (int i = 0; i < 60000; i++)
+		hf_buf_putc(&text, '[');
+	send_text(fd, text.data);
+	expect_closed(f, fd, &in);
+	hf_buf_free(&text);
+}
+
+/* A frame that never gets whole ends with its client. */
+static void
+test_half_frame_then_gone(void **state)
+{
+	struct fixture *f = *state;
+	int fd = dial();
+
+	send_bytes(fd, "\0\0\0\20{\"v\"", 8);
+	spin(f);
+	close(fd);
+	spin(f);
+	spin(f);
+	expect_served(f);
+}
+
+/* Who shuts its sending side after the request gets the reply. */
+static void
+test_half_close(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd = dial();
+	json_t *j;
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
+	    "\"args\":{\"n\":20000}}");
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	for (json_int_t i = 0; i < 20000; i++) {
+		j = next_frame(f, fd, &in);
+		assert_non_null(j);
+		assert_int_equal(json_integer_value(json_object_get(
+		    json_object_get(j, "data"), "i")), i);
+		json_decref(j);
+	}
+	expect_end(f, fd, &in, 1);
+	expect_closed(f, fd, &in);
+}
+
+/* No reply is taken: no further request of that client is run, others are. */
+static void
+test_back_pressure(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd = dial();
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	for (int i = 0; i < 50; i++)
+		send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
+		    "\"args\":{\"n\":20000}}");
+	for (int i = 0; i < 200; i++)
+		spin(f);
+	assert_int_equal(f->calls, 1);
+	expect_served(f);
+	assert_int_equal(f->calls, 2);
+	/* Now it reads: everything comes, in order. */
+	for (int i = 0; i < 50; i++) {
+		for (int k = 0; k < 20000; k++)
+			json_decref(next_frame(f, fd, &in));
+		expect_end(f, fd, &in, 1);
+	}
+	assert_int_equal(f->calls, 51);
+	close(fd);
+	hf_buf_free(&in);
+}
+
+static void
+test_reply_over_the_cap(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	json_t *j;
+	int fd = dial(), n = 0;
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"big\"}");
+	while ((j = next_frame(f, fd, &in)) != NULL &&
+	    json_object_get(j, "data") != NULL) {
+		json_decref(j);
+		n++;
+	}
+	assert_non_null(j);
+	assert_true(n > 50 && n < 65);
+	assert_int_equal(error_code(j), 75);
+	json_decref(j);
+	close(fd);
+	hf_buf_free(&in);
+}
+
+static void
+test_too_many_clients(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd[HF_CONTROL_CLIENTS], more;
+	json_t *j;
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	for (unsigned i = 0; i < HF_CONTROL_CLIENTS; i++) {
+		fd[i] = dial();
+		spin(f);
+	}
+	more = dial();
+	j = next_frame(f, more, &in);
+	assert_non_null(j);
+	assert_int_equal(error_code(j), 75);
+	json_decref(j);
+	expect_closed(f, more, &in);
+	for (unsigned i = 0; i < HF_CONTROL_CLIENTS; i++)
+		close(fd[i]);
+	spin(f);
+	spin(f);
+	expect_served(f);
+}
+
+/* Another user, were it to get through the file's mode, is told no. */
+static void
+test_other_users_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(chmod(path, 0666), 0);
+	pid = fork();
+	if (pid == 0) {
+		char got[512];
+		ssize_t n = 0;
+		struct pollfd p;
+		int fd;
+
+		if (setuid(65534) < 0)
+			_exit(1);
+		fd = dial();
+		p = (struct pollfd){ .fd = fd, .events = POLLIN };
+		if (poll(&p, 1, 10000) == 1)
+			n = recv(fd, got, sizeof(got) - 1, 0);
+		got[n > 0 ? n : 0] = '\0';
+		_exit(n > 4 && strstr(got + 4, "\"code\":5,") != NULL &&
+		    strstr(got + 4, "\"EPERM\"") != NULL ? 42 : 2);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		spin(f);
+	assert_int_equal(WEXITSTATUS(status), 42);
+	assert_int_equal(f->calls, 0);
+}
+
+#define CASE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_request_and_reply),
+		CASE(test_pipelined_and_in_pieces),
+		CASE(test_bad_requests_get_answers),
+		CASE(test_rubbish_closes_that_client_only),
+		CASE(test_deep_nesting),
+		CASE(test_half_frame_then_gone),
+		CASE(test_half_close),
+		CASE(test_back_pressure),
+		CASE(test_reply_over_the_cap),
+		CASE(test_too_many_clients),
+		CASE(test_other_users_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

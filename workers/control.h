@@ -1,0 +1,44 @@
+/*
+ * The control socket's server: frames of base/frame.h in and out, one
+ * request of a client at a time.  What the verbs do is none of its business.
+ *
+ * A bad frame or bad JSON closes that client and nothing else.  A client
+ * that does not read its reply is not read either, and is closed when it
+ * takes nothing for HF_CONTROL_IDLE_S.
+ */
+#ifndef HF_WORKERS_CONTROL_H
+#define HF_WORKERS_CONTROL_H
+
+#include <event2/event.h>
+#include <jansson.h>
+
+#include "base/err.h"
+#include "base/hf.h"
+
+#define HF_CONTROL_CLIENTS	32
+#define HF_CONTROL_IDLE_S	30
+
+struct hf_control;
+struct hf_reply;
+
+/*
+ * Run a verb: hand out data with hf_reply_data(), return 0 or an error code
+ * with 'e' filled.  'args' is an object, possibly empty.  HF_ECONFLICT means
+ * ambiguous here.
+ */
+typedef int (*hf_control_fn)(void *arg, const char *verb, const json_t *args,
+	    struct hf_reply *reply, struct hf_error *e);
+
+/* 'fd' is a listening unix socket, owned by the server from now on (closed
+ * on failure too). */
+int	hf_control_new(struct hf_control **out, struct event_base *base,
+	    int fd, hf_control_fn fn, void *arg, struct hf_error *e)
+	    HF_MUST_CHECK;
+void	hf_control_free(struct hf_control *c);
+
+/* Queue one data frame; takes the reference of 'data' (NULL: an error).  Not
+ * 0 when the reply cannot grow: stop, and return that from the verb. */
+int	hf_reply_data(struct hf_reply *r, json_t *data, struct hf_error *e)
+	    HF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Records between the master and a child: fixed size, one per datagram of a
+ * SEQPACKET socketpair that is made for each child, so that a record of an
+ * earlier incarnation cannot be taken for one of a later one; the
+ * incarnation in it is checked all the same.  What a child says is gossip:
+ * anything short, unknown or stale is logged and dropped.
+ */
+#ifndef HF_WORKERS_IPC_H
+#define HF_WORKERS_IPC_H
+
+#include "base/err.h"
+#include "base/hf.h"
+
+enum hf_ipc_type {
+	HF_IPC_READY = 1,	/* child: serves now; keeper: a = boot */
+	HF_IPC_DRAIN = 2,	/* master: finish what you have, then exit */
+	HF_IPC_STOP = 3,	/* master: exit in order, but now */
+	HF_IPC_REAP = 4,	/* master to keeper: {slot, inc} is dead;
+				 * inc 0: all who are not alive */
+	HF_IPC_REAPED = 5,	/* keeper: {slot, inc} is settled; a = turns */
+	HF_IPC_CONFIG = 6	/* master: a = log level, b = generation */
+};
+
+struct hf_ipc {
+	uint32_t	 magic;
+	uint32_t	 type;
+	uint32_t	 slot;
+	uint32_t	 reserved;
+	uint64_t	 sender;	/* incarnation of the sending child */
+	uint64_t	 inc;		/* incarnation that it is about */
+	int64_t		 a, b;
+};
+
+/* A pair, both ends non-blocking and close-on-exec. */
+int	hf_ipc_pair(int fd[2], struct hf_error *e) HF_MUST_CHECK;
+/* Never blocks; HF_EBUSY when the peer does not read, HF_EUNREACH when it is
+ * gone. */
+int	hf_ipc_send(int fd, const struct hf_ipc *r) HF_MUST_CHECK;
+/* 1: a record; 0: end of file; HF_EBUSY: nothing now; HF_EPROTO: something
+ * that is not a record (dropped); HF_ESYS. */
+int	hf_ipc_recv(int fd, struct hf_ipc *r) HF_MUST_CHECK;
+
+#endif

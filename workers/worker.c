@@ -1,0 +1,113 @@
+/*
+ * The worker: an event loop with the gateway on it and a store beside it.
+ * It listens on inherited sockets, drains when told, and dies with its
+ * master.
+ */
+#include <config.h>
+
+#include "workers/proc.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "gateway/gateway.h"
+#include "workers/exits.h"
+
+struct worker {
+	struct hf_proc	 proc;
+	struct hf_store	*store;
+	struct hf_gateway *gateway;
+	bool		 draining;
+};
+
+static void
+drained(void *arg)
+{
+	struct worker *w = arg;
+
+	hf_log(HF_LOG_INFO, "worker: drained slot=%u", w->proc.opts->slot);
+	event_base_loopbreak(w->proc.base);
+}
+
+static void
+on_record(void *arg, const struct hf_ipc *r)
+{
+	struct worker *w = arg;
+
+	if (r->type == HF_IPC_DRAIN && !w->draining) {
+		w->draining = true;
+		hf_log(HF_LOG_DEBUG, "worker: drains slot=%u",
+		    w->proc.opts->slot);
+		hf_gateway_drain(w->gateway, drained, w);
+	} else if (r->type == HF_IPC_STOP) {
+		event_base_loopbreak(w->proc.base);
+	}
+}
+
+/* One thread only ever touches the base: no locks in it. */
+static int
+make_base(struct worker *w, struct hf_error *e)
+{
+	struct event_config *cfg = event_config_new();
+
+	if (cfg != NULL && event_config_set_flag(cfg,
+	    EVENT_BASE_FLAG_NOLOCK) == 0)
+		w->proc.base = event_base_new_with_config(cfg);
+	if (cfg != NULL)
+		event_config_free(cfg);
+	if (w->proc.base == NULL)
+		return hf_fail(e, HF_ENOMEM, "event loop: cannot be made");
+	return 0;
+}
+
+static int
+start(struct worker *w, struct hf_error *e)
+{
+	struct hf_gateway_conf gc;
+	int rc;
+
+	rc = make_base(w, e);
+	if (rc < 0)
+		return rc;
+	rc = hf_store_open(&w->store, &w->proc.store, e);
+	if (rc < 0)
+		return rc;
+	gc = (struct hf_gateway_conf){ .base = w->proc.base,
+	    .conf = w->proc.conf, .store = w->store, .shm = &w->proc.shm };
+	rc = hf_gateway_new(&w->gateway, &gc, e);
+	for (unsigned i = 0; rc == 0 && i < w->proc.opts->n_listen; i++)
+		rc = hf_gateway_listen(w->gateway, HF_FD_LISTEN0 + (int)i, e);
+	if (rc == 0)
+		rc = hf_proc_attach(&w->proc, on_record, w, e);
+	if (rc == 0)
+		rc = hf_proc_tell(&w->proc, HF_IPC_READY, NULL);
+	return rc;
+}
+
+int
+hf_worker_main(const struct hf_proc_opts *o)
+{
+	struct worker w = { 0 };
+	struct hf_error e = { 0 };
+	struct event_base *base;
+	int rc;
+
+	rc = hf_proc_init(&w.proc, o, &e);
+	if (rc == 0)
+		rc = start(&w, &e);
+	if (rc == 0)
+		event_base_dispatch(w.proc.base);
+	else
+		hf_log(HF_LOG_ERROR, "worker: cannot start slot=%u: %s",
+		    o->slot, e.text);
+	if (w.gateway != NULL)
+		hf_gateway_free(w.gateway);
+	if (w.store != NULL)
+		hf_store_close(w.store);
+	base = w.proc.base;
+	hf_proc_free(&w.proc);
+	if (base != NULL)
+		event_base_free(base);
+	libevent_global_shutdown();
+	return hf_exit_code(rc);
+}
