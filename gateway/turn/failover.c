@@ -136,13 +136,17 @@ turn_rebuild(struct hf_turn *t)
 static void
 plan_next(struct hf_turn *t, const struct outcome *o)
 {
+	const struct hf_plan_failure f = {
+		.cls = o->cls, .timed_out = o->timed_out,
+		.limited = o->http_status == 429,
+		.hint_ms = o->retry_after_ms,
+	};
 	struct hf_plan_step s;
 	struct hf_error e = { 0 };
 	struct timeval wait;
 	int rc;
 
-	s = hf_plan_failed(&t->plan, t->target, o->cls, o->timed_out,
-	    o->retry_after_ms, hf_now_us());
+	s = hf_plan_failed(&t->plan, t->target, &f, hf_now_us());
 	switch (s.kind) {
 	case HF_PLAN_CALL:
 		t->target = s.target;

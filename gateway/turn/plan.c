@@ -64,7 +64,7 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 		const struct hf_plan_target *t = &p->target[i];
 		int64_t left = (t->not_before_us - now_us) / 1000;
 
-		limited += t->last == HF_CLASS_CAPACITY;
+		limited += t->limited;
 		late += t->timed_out;
 		context += t->last == HF_CLASS_CONTEXT;
 		if (t->not_before_us > now_us &&
@@ -112,22 +112,24 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 }
 
 struct hf_plan_step
-hf_plan_failed(struct hf_plan *p, unsigned t, enum hf_class cls,
-    bool timed_out, int64_t hint_ms, int64_t now_us)
+hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
+    int64_t now_us)
 {
 	bool first = p->attempts == 0;
 	int next;
 
-	HF_CHECK(t < p->n_target && cls != HF_CLASS_NONE);
+	HF_CHECK(t < p->n_target && f->cls != HF_CLASS_NONE);
 	p->attempts++;
-	p->target[t].last = cls;
-	p->target[t].timed_out = timed_out;
-	p->target[t].not_before_us = hint_ms > 0 ? now_us + hint_ms * 1000 : 0;
+	p->target[t].last = f->cls;
+	p->target[t].timed_out = f->timed_out;
+	p->target[t].limited = f->limited;
+	p->target[t].not_before_us = f->hint_ms > 0 ?
+	    now_us + f->hint_ms * 1000 : 0;
 	if (now_us >= p->deadline_us)
 		return give_up(p, now_us, true);
 	/* The caller's own fault, told by the first provider that heard it; a
 	 * later target's 400 is our translation's fault. */
-	if (cls == HF_CLASS_POLICY || (cls == HF_CLASS_CALLER && first))
+	if (f->cls == HF_CLASS_POLICY || (f->cls == HF_CLASS_CALLER && first))
 		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
 		    .caller = true, .retry_after_ms = -1 };
 	next = next_target(p, now_us);

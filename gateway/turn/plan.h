@@ -17,6 +17,7 @@ struct hf_plan_target {
 	bool		tried;		/* in this round */
 	enum hf_class	last;		/* class of its last failure */
 	bool		timed_out;	/* that failure was a deadline */
+	bool		limited;	/* it was a 429 */
 	int64_t		not_before_us;	/* the provider's hint; 0: none */
 };
 
@@ -30,6 +31,14 @@ struct hf_plan {
 	int64_t		deadline_us;	/* monotonic */
 	hf_random_fn	rnd;
 	void		*rnd_arg;
+};
+
+/* How an attempt failed. */
+struct hf_plan_failure {
+	enum hf_class	cls;
+	bool		timed_out;	/* by a deadline of ours */
+	bool		limited;	/* the provider said 429 */
+	int64_t		hint_ms;	/* its own wait; -1: none */
 };
 
 enum hf_plan_kind { HF_PLAN_CALL, HF_PLAN_WAIT, HF_PLAN_GIVE_UP };
@@ -48,10 +57,9 @@ void	hf_plan_init(struct hf_plan *p, const struct hf_conf_route *r,
 	    int64_t deadline_us);
 /* The first target to call. */
 struct hf_plan_step hf_plan_first(struct hf_plan *p);
-/* Target 't' failed with 'cls'; 'hint_ms' is its own wait, -1: none. */
+/* Target 't' failed. */
 struct hf_plan_step hf_plan_failed(struct hf_plan *p, unsigned t,
-	    enum hf_class cls, bool timed_out, int64_t hint_ms,
-	    int64_t now_us);
+	    const struct hf_plan_failure *f, int64_t now_us);
 /* A wait is over: which target begins the round. */
 struct hf_plan_step hf_plan_resume(struct hf_plan *p, int64_t now_us);
 /* Is there a target that this round has not tried yet? */

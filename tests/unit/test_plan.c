@@ -36,7 +36,18 @@ plan(unsigned n_target, int64_t deadline_s)
 static struct hf_plan_step
 failed(struct hf_plan *p, unsigned t, enum hf_class c, int64_t now_s)
 {
-	return hf_plan_failed(p, t, c, false, -1, now_s * SEC);
+	struct hf_plan_failure f = { .cls = c, .hint_ms = -1 };
+
+	return hf_plan_failed(p, t, &f, now_s * SEC);
+}
+
+static struct hf_plan_step
+limited(struct hf_plan *p, unsigned t, int64_t hint_ms)
+{
+	struct hf_plan_failure f = { .cls = HF_CLASS_CAPACITY,
+	    .limited = true, .hint_ms = hint_ms };
+
+	return hf_plan_failed(p, t, &f, SEC);
 }
 
 static void
@@ -112,7 +123,7 @@ test_hint_is_a_floor(void **state)
 	struct hf_plan_step s;
 
 	(void)state;
-	s = hf_plan_failed(&p, 0, HF_CLASS_CAPACITY, false, 7000, 1 * SEC);
+	s = limited(&p, 0, 7000);
 	assert_int_equal(s.kind, HF_PLAN_WAIT);
 	assert_true(s.wait_ms >= 7000 && s.wait_ms <= 8000);
 	/* Not a moment earlier. */
@@ -129,8 +140,8 @@ test_least_hint_first(void **state)
 	struct hf_plan_step s;
 
 	(void)state;
-	hf_plan_failed(&p, 0, HF_CLASS_CAPACITY, false, 20000, 1 * SEC);
-	s = hf_plan_failed(&p, 1, HF_CLASS_CAPACITY, false, 3000, 1 * SEC);
+	limited(&p, 0, 20000);
+	s = limited(&p, 1, 3000);
 	assert_int_equal(s.kind, HF_PLAN_WAIT);
 	assert_true(s.wait_ms >= 3000 && s.wait_ms < 5000);
 	s = hf_plan_resume(&p, 1 * SEC + s.wait_ms * 1000);
@@ -159,12 +170,14 @@ test_deadline(void **state)
 static void
 test_status(void **state)
 {
+	const struct hf_plan_failure late = { .cls = HF_CLASS_NETWORK,
+	    .timed_out = true, .hint_ms = -1 };
 	struct hf_plan p = plan(2, 2);
 	struct hf_plan_step s;
 
 	(void)state;
-	hf_plan_failed(&p, 0, HF_CLASS_CAPACITY, false, 9000, 1 * SEC);
-	s = hf_plan_failed(&p, 1, HF_CLASS_CAPACITY, false, 5000, 1 * SEC);
+	limited(&p, 0, 9000);
+	s = limited(&p, 1, 5000);
 	assert_int_equal(s.status, 429);
 	assert_int_equal(s.retry_after_ms, 5000);
 	p = plan(2, 60);
@@ -178,9 +191,15 @@ test_status(void **state)
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
 	assert_int_equal(s.status, 503);
 	p = plan(2, 2);
-	hf_plan_failed(&p, 0, HF_CLASS_NETWORK, true, -1, 1 * SEC);
-	s = hf_plan_failed(&p, 1, HF_CLASS_NETWORK, true, -1, 1 * SEC);
+	hf_plan_failed(&p, 0, &late, 1 * SEC);
+	s = hf_plan_failed(&p, 1, &late, 1 * SEC);
 	assert_int_equal(s.status, 504);
+	/* Overloaded is not rate limited. */
+	p = plan(2, 2);
+	limited(&p, 0, 9000);
+	s = hf_plan_failed(&p, 1, &(struct hf_plan_failure){
+	    .cls = HF_CLASS_CAPACITY, .hint_ms = 5000 }, 1 * SEC);
+	assert_int_equal(s.status, 503);
 }
 
 /* Targets whose failure waiting cannot mend are not asked again. */
