@@ -23,7 +23,7 @@ _cases = []
 _ends = []
 _lasts = []
 _reporters = []
-_scale = float(os.environ.get("HF_TIME_SCALE", "1") or "1")
+SCALE = float(os.environ.get("HF_TIME_SCALE", "1") or "1")
 
 
 class Failed(AssertionError):
@@ -142,7 +142,7 @@ def _run_cleanups(c):
     errors = []
     for fn, args in reversed(c._cleanups):
         try:
-            signal.setitimer(signal.ITIMER_REAL, 20 * _scale)
+            signal.setitimer(signal.ITIMER_REAL, 20 * SCALE)
             fn(*args)
         except (Exception, Deadline):
             errors.append(traceback.format_exc())
@@ -154,17 +154,17 @@ def _run_cleanups(c):
 def _run_one(n, name, deadline, fn, state):
     c = Case(name)
     state["name"] = name
-    state["hard"] = time.monotonic() + (deadline + 60) * _scale
+    state["hard"] = time.monotonic() + (deadline + 60) * SCALE
     began = time.monotonic()
     error, skip = None, None
     try:
-        signal.setitimer(signal.ITIMER_REAL, deadline * _scale)
+        signal.setitimer(signal.ITIMER_REAL, deadline * SCALE)
         fn(c)
     except Skip as e:
         skip = str(e)
     except Deadline:
         error = "passed its deadline of %g s\n%s" % (
-            deadline * _scale, traceback.format_exc())
+            deadline * SCALE, traceback.format_exc())
     except Exception:
         error = traceback.format_exc()
     finally:

@@ -9,7 +9,7 @@ import common
 
 CALLS = re.compile(
     r"\b(strcpy|strcat|stpcpy|sprintf|vsprintf|gets|strtok|system|popen|"
-    r"alloca|tmpnam|mktemp|tempnam|rand|srand|atoi|atol|atof|"
+    r"alloca|tmpnam|mktemp|tempnam|rand|srand|"
     r"setjmp|longjmp|vfork)\s*\(")
 # BEGIN that is not IMMEDIATE fails with BUSY_SNAPSHOT once it writes.  A
 # transaction that only reads says so: BEGIN DEFERRED.

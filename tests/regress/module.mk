@@ -3,6 +3,13 @@ EXTRA_DIST += tests/run.sh .ci/run \
 	tests/harness/client.py tests/harness/ctl.py tests/harness/daemon.py \
 	tests/harness/dialect.py tests/harness/provider.py \
 	tests/harness/tap.py tests/harness/validate.py tests/harness/wait.py
-REGRESS_TESTS = tests/regress/00-harness.t
+REGRESS_TESTS = \
+	tests/regress/00-harness.t tests/regress/01-health.t \
+	tests/regress/02-chat-plain.t tests/regress/03-chat-stream.t \
+	tests/regress/04-sessions.t tests/regress/05-failover.t \
+	tests/regress/06-tools.t tests/regress/07-concurrency.t \
+	tests/regress/08-isolation.t tests/regress/09-ctl.t \
+	tests/regress/10-config.t tests/regress/11-bad-input.t \
+	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t
 TESTS += $(REGRESS_TESTS)
 EXTRA_DIST += $(REGRESS_TESTS)
