@@ -7,7 +7,7 @@
 
 #include "workers/proc.h"
 
-#include <inttypes.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "gateway/gateway.h"
@@ -40,7 +40,9 @@ on_record(void *arg, const struct hf_ipc *r)
 		    w->proc.opts->slot);
 		hf_gateway_drain(w->gateway, drained, w);
 	} else if (r->type == HF_IPC_STOP) {
-		event_base_loopbreak(w->proc.base);
+		/* As a crash would leave it: turns under way stay open on
+		 * disk, and the keeper marks them interrupted. */
+		_exit(HF_EXIT_OK);
 	}
 }
 
