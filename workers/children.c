@@ -258,7 +258,8 @@ handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 		became_ready(m, slot, r);
 		break;
 	case HF_IPC_REAPED:
-		hf_log(HF_LOG_INFO, "master: leases of the dead settled "
+		hf_log(r->a > 0 ? HF_LOG_INFO : HF_LOG_DEBUG,
+		    "master: leases of the dead settled "
 		    "slot=%u inc=%" PRIu64 " turns=%" PRId64, r->slot, r->inc,
 		    r->a);
 		break;

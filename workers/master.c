@@ -249,10 +249,7 @@ step(struct hf_master *m)
 			now_running(m);
 		break;
 	case HF_PHASE_RUNNING:
-		if (m->next.conf != NULL)
-			hf_reload_step(m);
-		else if (m->reload_wanted)
-			hf_reload_begin(m);
+		hf_reload_step(m);
 		break;
 	case HF_PHASE_DRAINING:
 		if (hf_children_alive(m) > 0)

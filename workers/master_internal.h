@@ -73,6 +73,7 @@ struct hf_master {
 	struct hf_generation cur, next;	/* next.conf NULL: no reload */
 	unsigned	 generations;	/* numbers given so far */
 	bool		 reload_wanted;
+	bool		 retiring;	/* an old generation still drains */
 	bool		 reap_all;	/* the keeper missed a record */
 	int64_t		 drain_us;	/* deadline of HF_PHASE_DRAINING */
 	int64_t		 watchdog_us, watchdog_next_us;
@@ -113,8 +114,8 @@ void	hf_children_reap(struct hf_master *m);
 int	hf_generation_load(struct hf_master *m, struct hf_generation *g,
 	    struct hf_error *e) HF_MUST_CHECK;
 void	hf_generation_free(struct hf_master *m, struct hf_generation *g);
-void	hf_reload_begin(struct hf_master *m);
-/* Goes on when the new workers are ready. */
+/* Begins a reload that is wanted, takes over when the new workers are ready,
+ * says when the old ones are gone. */
 void	hf_reload_step(struct hf_master *m);
 /* A new worker could not start: keep what runs. */
 void	hf_reload_abandon(struct hf_master *m, const char *reason);

@@ -172,8 +172,8 @@ reload_over(const char *status)
 	hf_notify("READY=1\nSTATUS=%s", status);
 }
 
-void
-hf_reload_begin(struct hf_master *m)
+static void
+begin(struct hf_master *m)
 {
 	struct hf_error e = { 0 };
 
@@ -207,24 +207,41 @@ hf_reload_abandon(struct hf_master *m, const char *reason)
 	reload_over("Reload failed; the old configuration stays.");
 }
 
-void
-hf_reload_step(struct hf_master *m)
+/* The new generation takes over. */
+static void
+promote(struct hf_master *m)
 {
+	int64_t drain_ms = m->cur.conf->gateway.drain_ms;
 	unsigned old = m->cur.number;
 
-	if (m->next.conf == NULL || hf_children_count(m, m->next.number,
-	    HF_LIFE_READY) < m->next.workers)
-		return;
 	for (unsigned i = 1; i < HF_SHM_SLOTS; i++)
 		if (m->child[i].generation == old)
-			hf_child_drain(m, i, m->cur.conf->gateway.drain_ms);
+			hf_child_drain(m, i, drain_ms);
 	hf_generation_free(m, &m->cur);
 	m->cur = m->next;
 	m->next = (struct hf_generation){ .fd = -1 };
+	m->retiring = true;
 	atomic_store(&m->shm.h->config_generation, m->cur.number);
 	hf_log_set_level((enum hf_log_level)m->cur.conf->gateway.log_level);
 	hf_keeper_config(m);
-	hf_log(HF_LOG_INFO, "reload: done generation=%u workers=%u",
-	    m->cur.number, m->cur.workers);
+	hf_log(HF_LOG_INFO, "reload: serving generation=%u workers=%u "
+	    "draining=%u", m->cur.number, m->cur.workers,
+	    hf_children_count(m, old, HF_LIFE_DRAINING));
 	reload_over("Serving.");
+}
+
+void
+hf_reload_step(struct hf_master *m)
+{
+	if (m->next.conf != NULL && hf_children_count(m, m->next.number,
+	    HF_LIFE_READY) == m->next.workers)
+		promote(m);
+	if (m->retiring && hf_children_count(m, 0, HF_LIFE_DRAINING) == 0 &&
+	    hf_children_count(m, 0, HF_LIFE_STOPPING) == 0) {
+		m->retiring = false;
+		hf_log(HF_LOG_INFO, "reload: done generation=%u workers=%u",
+		    m->cur.number, m->cur.workers);
+	}
+	if (m->next.conf == NULL && m->reload_wanted)
+		begin(m);
 }
