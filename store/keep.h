@@ -29,10 +29,6 @@ void	hf_keep_close(struct hf_keep *k);
  * attempts as lost, clear leases.  Idempotent.
  */
 struct hf_recovered { int64_t turns_interrupted, attempts_lost; };
-/* Makes the JSON body and the normal form of an assistant message whose text
- * is 'text', because the store knows no JSON. */
-typedef int (*hf_make_body_fn)(void *arg, struct hf_str text,
-	    struct hf_buf *body, struct hf_buf *norm);
 int	hf_keep_recover(struct hf_keep *k, hf_make_body_fn make_body,
 	    void *arg, uint64_t *boot, struct hf_recovered *r,
 	    struct hf_error *e) HF_MUST_CHECK;

@@ -1,0 +1,21 @@
+noinst_LIBRARIES += libstore.a
+libstore_a_SOURCES = \
+	store/auth.c store/auth.h store/begin.c store/db.c store/db.h \
+	store/history.c store/history.h store/inspect.c store/inspect.h \
+	store/internal.h store/keep.c store/keep.h store/lease.c store/lease.h \
+	store/master.c store/master.h store/migrate.c store/migrate.h \
+	store/queue.c store/queue.h store/row.c store/row.h store/seal.c \
+	store/seal.h store/sql.def store/store.c store/store.h store/turn.c \
+	store/writer.c store/writer.h
+nodist_libstore_a_SOURCES = migrations/embedded.c
+libstore_a_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS)
+STORE_LIBS = libstore.a $(SQLITE_LIBS)
+
+# Append only: a step is never edited once it has landed.
+MIGRATIONS = migrations/0001_init.sql
+EXTRA_DIST += $(MIGRATIONS) migrations/SUMS migrations/embed.sh
+CLEANFILES += migrations/embedded.c migrations/embedded.c.tmp
+migrations/embedded.c: $(MIGRATIONS) migrations/SUMS migrations/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) migrations && \
+	$(SHELL) $(srcdir)/migrations/embed.sh $(srcdir)/migrations \
+		> $@.tmp && mv $@.tmp $@

@@ -22,6 +22,7 @@
 #define HF_STORE_STORE_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/hf.h"
 #include "base/id.h"
@@ -47,6 +48,15 @@ int	hf_store_open(struct hf_store **out, const struct hf_store_conf *c,
 	    struct hf_error *e) HF_MUST_CHECK;
 /* Finishes queued jobs (their completions still run), joins the thread. */
 void	hf_store_close(struct hf_store *st);
+/* Makes the JSON body and the normal form of an assistant message whose text
+ * is 'text', because the store knows no JSON.  Runs on the store thread (or in
+ * the keeper); 0 or HF_E*. */
+typedef int (*hf_make_body_fn)(void *arg, struct hf_str text,
+	    struct hf_buf *body, struct hf_buf *norm);
+/* Once, before the first hf_store_begin(): needed where T1 settles the open
+ * turn of a dead owner, whose stored text becomes its answer. */
+void	hf_store_set_make_body(struct hf_store *st, hf_make_body_fn fn,
+	    void *arg);
 /* Readable (poll it) when completions wait; then call dispatch. */
 int	hf_store_event_fd(const struct hf_store *st);
 void	hf_store_dispatch(struct hf_store *st);

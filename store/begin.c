@@ -1,0 +1,439 @@
+/*
+ * T1: a turn begins, waits, or is told to align again.  hf_store_begin() runs
+ * on the loop thread and copies; the rest runs on the store thread inside a
+ * transaction.
+ */
+#include <config.h>
+
+#include "store/store.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "store/internal.h"
+#include "store/lease.h"
+#include "store/queue.h"
+
+struct begin_job {
+	struct hf_job	 job;
+	struct hf_arena	 arena;		/* owns everything in 'b' */
+	struct hf_begin	 b;
+	struct hf_begun	 out;
+	hf_begun_fn	 cb;
+	void		*arg;
+};
+
+static const uint8_t zero[HF_DIGEST_SIZE];
+
+/* --- in the transaction ----------------------------------------------- */
+
+static int
+apply_heard(struct hf_writer *w, const struct hf_seal_key *key,
+    const struct hf_heard *h, struct hf_error *e)
+{
+	struct hf_seal_at at = { HF_SEAL_HEARD, 0, 0 };
+	struct hf_turn_row t;
+	int rc = hf_row_turn(w, h->item_row >> HF_ROW_SHIFT, &t, e);
+
+	if (rc == 0 || (rc > 0 && t.session != key->session))
+		return hf_fail(e, HF_EINVAL, "heard: not an item of this "
+		    "session");
+	if (rc < 0)
+		return rc;
+	at.seq = t.seq;
+	at.idx = h->item_row & (HF_ROW_MAX - 1);
+	rc = hf_seal_put(w->seal, key, at, h->body, &w->scratch[0]);
+	if (rc < 0)
+		return hf_fail(e, rc, "heard of %zu bytes", h->body.size);
+	rc = hf_db_run(&w->db, HF_SQL_ITEM_HEARD, e, "idb", h->item_row,
+	    h->digest, hf_buf_str(&w->scratch[0]));
+	if (rc == 0)
+		return hf_fail(e, HF_EINVAL, "heard: no such item");
+	return rc < 0 ? rc : 0;
+}
+
+/* An anchor is an item of this session. */
+static int
+check_anchors(struct hf_writer *w, const struct hf_session_row *s,
+    const struct hf_begin *b, struct hf_error *e)
+{
+	struct hf_turn_row t;
+	int rc;
+
+	for (unsigned i = 0; i < b->n_item; i++) {
+		if (b->item[i].anchor_row == 0)
+			continue;
+		rc = hf_row_turn(w, b->item[i].anchor_row >> HF_ROW_SHIFT,
+		    &t, e);
+		if (rc < 0)
+			return rc;
+		if (rc == 0 || t.session != s->id ||
+		    (b->item[i].anchor_row & (HF_ROW_MAX - 1)) >= t.n_items)
+			return hf_fail(e, HF_EINVAL, "anchor: not an item of "
+			    "this session");
+	}
+	return 0;
+}
+
+/* Where the path of the new turn goes on: the chain of its parent. */
+static int
+parent_chain(struct hf_writer *w, const struct hf_session_row *s,
+    int64_t parent, uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e)
+{
+	struct hf_turn_row t;
+	int rc;
+
+	memset(chain, 0, HF_DIGEST_SIZE);
+	if (parent == 0)
+		return 0;
+	rc = hf_row_turn(w, parent, &t, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0 || t.session != s->id || t.state < HF_TURN_COMPLETE)
+		return hf_fail(e, HF_EINVAL, "parent: not a turn of this "
+		    "session that has ended");
+	memcpy(chain, t.chain, HF_DIGEST_SIZE);
+	return 0;
+}
+
+/* Everything of an opened turn but its own row and the session's. */
+static int
+add_contents(struct hf_writer *w, const struct hf_seal_key *key,
+    struct hf_turn_row *t, const struct hf_begin *b, struct hf_error *e)
+{
+	int rc = hf_row_add_items(w, key, t, b->item, b->n_item, false, e);
+
+	for (unsigned i = 0; rc == 0 && i < b->n_heard; i++)
+		rc = apply_heard(w, key, &b->heard[i], e);
+	if (rc == 0)
+		rc = hf_row_add_blob(w, key, t, HF_SEAL_PARAMS, b->params, e);
+	if (rc < 0 || b->target.size == 0)
+		return rc;
+	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_ADD, e, "iti",
+	    hf_row_child(t->id, 1), b->target, hf_wall_us());
+	return rc < 0 ? rc : 0;
+}
+
+/* What the turn's row says of its items is known only after their chain was
+ * computed; so the chain is computed ahead of the row, the rows follow. */
+static void
+chain_ahead(const struct hf_seal_key *key, const struct hf_begin *b,
+    uint8_t chain[HF_DIGEST_SIZE])
+{
+	uint8_t next[HF_DIGEST_SIZE];
+
+	for (unsigned i = 0; i < b->n_item; i++) {
+		hf_store_chain(&key->digest, chain, b->item[i].digest, next);
+		memcpy(chain, next, HF_DIGEST_SIZE);
+	}
+}
+
+static int
+insert_turn(struct hf_writer *w, const struct hf_session_row *s,
+    const struct hf_begin *b, enum hf_turn_state state,
+    const uint8_t chain[HF_DIGEST_SIZE], struct hf_turn_row *t,
+    struct hf_error *e)
+{
+	bool open = state == HF_TURN_OPEN;
+	int64_t now = hf_wall_us();
+	int rc;
+
+	memset(t, 0, sizeof(*t));
+	t->session = s->id;
+	t->seq = s->n_turns + 1;
+	rc = hf_db_run(&w->db, HF_SQL_TURN_ADD, e, "ziiiiiitiiiiddddii",
+	    b->turn.s, s->id, t->seq, open ? b->parent_row : (int64_t)0,
+	    b->retry_of_row, (int64_t)state, (int64_t)b->stream,
+	    b->route.p == NULL ? HF_STR("") : b->route, (int64_t)w->slot,
+	    (int64_t)w->inc, open ? (int64_t)b->n_item : (int64_t)0,
+	    open ? b->view_items : (int64_t)0, open ? chain : zero,
+	    open ? b->view : zero, open ? b->lead_digest : zero,
+	    open ? b->input_digest : zero, now, open ? now : (int64_t)0);
+	if (rc < 0)
+		return rc;
+	t->id = sqlite3_last_insert_rowid(w->db.h);
+	return 0;
+}
+
+static int
+open_turn(struct hf_writer *w, struct hf_session_row *s,
+    struct begin_job *bj, struct hf_error *e)
+{
+	const struct hf_begin *b = &bj->b;
+	uint8_t before[HF_DIGEST_SIZE], after[HF_DIGEST_SIZE];
+	struct hf_turn_row t;
+	int rc = parent_chain(w, s, b->parent_row, before, e);
+
+	if (rc == 0)
+		rc = check_anchors(w, s, b, e);
+	if (rc < 0)
+		return rc;
+	memcpy(after, before, sizeof(after));
+	chain_ahead(&s->key, b, after);
+	rc = insert_turn(w, s, b, HF_TURN_OPEN, after, &t, e);
+	if (rc < 0)
+		return rc;
+	memcpy(t.chain, before, sizeof(before));
+	rc = add_contents(w, &s->key, &t, b, e);
+	if (rc < 0)
+		return rc;
+	rc = hf_db_run(&w->db, HF_SQL_SESSION_TAKE, e, "iiiiiiii", s->id,
+	    s->rev, (int64_t)w->slot, (int64_t)w->inc,
+	    (int64_t)(s->fence + 1), hf_wall_us(), t.id, t.seq);
+	if (rc < 0)
+		return rc;
+	if (rc != 1)
+		return hf_fail(e, HF_ECORRUPT, "session %s: changed inside a "
+		    "transaction", s->public.s);
+	bj->out = (struct hf_begun){ .result = HF_BEGIN_OPEN,
+	    .session_row = s->id, .turn_row = t.id, .seq = t.seq,
+	    .fence = s->fence + 1, .session = s->public };
+	return 0;
+}
+
+static int
+queue_turn(struct hf_writer *w, struct hf_session_row *s,
+    struct begin_job *bj, struct hf_error *e)
+{
+	struct hf_turn_row t;
+	unsigned waiting;
+	int rc = hf_lease_waiting(w, s, &waiting, e);
+
+	if (rc < 0)
+		return rc;
+	if (waiting >= w->queue_limit)
+		return hf_fail(e, HF_ELIMIT, "session: %u turns wait already",
+		    waiting);
+	rc = insert_turn(w, s, &bj->b, HF_TURN_QUEUED, zero, &t, e);
+	if (rc == 0)
+		rc = hf_row_add_blob(w, &s->key, &t, HF_SEAL_REQUEST,
+		    bj->b.request, e);
+	if (rc < 0)
+		return rc;
+	rc = hf_db_run(&w->db, HF_SQL_SESSION_QUEUED, e, "iii", s->id, t.seq,
+	    hf_wall_us());
+	if (rc < 0)
+		return rc;
+	bj->out = (struct hf_begun){ .result = HF_BEGIN_QUEUED,
+	    .session_row = s->id, .turn_row = t.id, .seq = t.seq,
+	    .session = s->public };
+	return 0;
+}
+
+static void
+say_moved(const struct hf_session_row *s, struct begin_job *bj)
+{
+	bj->out = (struct hf_begun){ .result = HF_BEGIN_MOVED,
+	    .session_row = s->id, .turn_row = bj->b.turn_row,
+	    .fence = bj->b.fence, .session = s->public };
+}
+
+/* A queued turn of ours that was granted the lease. */
+static int
+open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
+{
+	const struct hf_begin *b = &bj->b;
+	uint8_t before[HF_DIGEST_SIZE], after[HF_DIGEST_SIZE];
+	struct hf_session_row s;
+	struct hf_turn_row t;
+	int rc = hf_row_held(w, b->session_row, b->turn_row, b->fence, &s, &t,
+	    e);
+
+	if (rc < 0)
+		return rc;
+	if (t.state != HF_TURN_QUEUED)
+		return hf_fail(e, HF_EINVAL, "turn %lld: begun already",
+		    (long long)t.seq);
+	if (s.rev != b->rev) {
+		say_moved(&s, bj);
+		return 0;
+	}
+	rc = parent_chain(w, &s, b->parent_row, before, e);
+	if (rc == 0)
+		rc = check_anchors(w, &s, b, e);
+	if (rc < 0)
+		return rc;
+	memcpy(after, before, sizeof(after));
+	chain_ahead(&s.key, b, after);
+	rc = hf_db_run(&w->db, HF_SQL_TURN_OPEN, e, "iiiitiiddddi", t.id,
+	    b->parent_row, b->retry_of_row, (int64_t)b->stream,
+	    b->route.p == NULL ? HF_STR("") : b->route, (int64_t)b->n_item,
+	    b->view_items, after, b->view, b->lead_digest, b->input_digest,
+	    hf_wall_us());
+	if (rc < 0)
+		return rc;
+	memcpy(t.chain, before, sizeof(before));
+	rc = add_contents(w, &s.key, &t, b, e);
+	if (rc == 0)
+		rc = hf_row_drop_request(w, t.id, e);
+	if (rc < 0)
+		return rc;
+	rc = hf_db_run(&w->db, HF_SQL_SESSION_OPENED, e, "iiiiiii", s.id,
+	    (int64_t)w->slot, (int64_t)w->inc, (int64_t)b->fence, s.rev, t.id,
+	    hf_wall_us());
+	if (rc < 0)
+		return rc;
+	bj->out = (struct hf_begun){ .result = HF_BEGIN_OPEN,
+	    .session_row = s.id, .turn_row = t.id, .seq = t.seq,
+	    .fence = b->fence, .session = s.public };
+	return 0;
+}
+
+static int
+create_session(struct hf_writer *w, const struct hf_begin *b, int64_t tenant,
+    struct hf_session_row *s, struct hf_error *e)
+{
+	uint8_t wrapped[HF_WRAPPED_SIZE];
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->public = b->session;
+	s->key.digest = b->key;
+	s->key.tenant = tenant;
+	hf_seal_derive(&s->key);
+	hf_seal_wrap(w->seal, &b->key, tenant, &b->session, wrapped);
+	rc = hf_db_run(&w->db, HF_SQL_SESSION_ADD, e, "zitibi",
+	    b->session.s, tenant, b->name.size == 0 ? HF_STR_NONE : b->name,
+	    w->seal->key_id, (struct hf_str){ (char *)wrapped,
+	    sizeof(wrapped) }, hf_wall_us());
+	if (rc < 0)
+		return rc;
+	s->id = sqlite3_last_insert_rowid(w->db.h);
+	s->key.session = s->id;
+	w->created++;
+	return 0;
+}
+
+/* 1: 's' is the session that is meant.  0: there is none. */
+static int
+find_session(struct hf_writer *w, const struct hf_begin *b, int64_t *tenant,
+    struct hf_session_row *s, struct hf_error *e)
+{
+	int rc;
+
+	if (b->session_found)
+		return hf_row_session(w, b->session_row, s, e);
+	rc = hf_row_tenant_add(w, b->tenant, tenant, e);
+	if (rc < 0 || b->name.size == 0)
+		return rc < 0 ? rc : 0;
+	return hf_row_session_named(w, *tenant, b->name, s, e);
+}
+
+static int
+run_begin(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
+{
+	struct begin_job *bj = hf_container_of(j, struct begin_job, job);
+	const struct hf_begin *b = &bj->b;
+	struct hf_session_row s = { 0 };
+	int64_t tenant = 0;
+	int rc;
+
+	if (b->turn_row != 0)
+		return open_granted(w, bj, e);
+	rc = find_session(w, b, &tenant, &s, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0 && b->session_found) {
+		say_moved(&s, bj);	/* it is gone */
+		return 0;
+	}
+	if (rc == 0) {
+		rc = create_session(w, b, tenant, &s, e);
+		return rc < 0 ? rc : open_turn(w, &s, bj, e);
+	}
+	rc = hf_lease_tidy(w, &s, e);
+	if (rc < 0)
+		return rc;
+	/* The order of arrival counts, whatever the caller knew of the head:
+	 * a turn that waits is aligned again when it is granted. */
+	if (s.owner_inc != 0)
+		return queue_turn(w, &s, bj, e);
+	if (!b->session_found || s.rev != b->rev) {
+		say_moved(&s, bj);
+		return 0;
+	}
+	return open_turn(w, &s, bj, e);
+}
+
+/* --- on the loop thread ------------------------------------------------ */
+
+static void
+done_begin(struct hf_job *j)
+{
+	struct begin_job *bj = hf_container_of(j, struct begin_job, job);
+
+	bj->cb(bj->arg, j->rc, j->rc < 0 ? &j->err : NULL, &bj->out);
+}
+
+static void
+free_begin(struct hf_job *j)
+{
+	struct begin_job *bj = hf_container_of(j, struct begin_job, job);
+
+	hf_arena_free(&bj->arena);
+	free(bj);
+}
+
+static bool
+copy_heard(struct hf_arena *a, struct hf_begin *b)
+{
+	struct hf_heard *h;
+	bool ok = true;
+
+	if (b->n_heard == 0)
+		return true;
+	h = hf_arena_alloc(a, b->n_heard * sizeof(*h));
+	if (h == NULL)
+		return false;
+	memcpy(h, b->heard, b->n_heard * sizeof(*h));
+	for (unsigned i = 0; i < b->n_heard; i++)
+		ok = hf_store_copy_str(a, &h[i].body) && ok;
+	b->heard = h;
+	return ok;
+}
+
+static bool
+copy_begin(struct begin_job *bj, const struct hf_begin *from)
+{
+	struct hf_begin *b = &bj->b;
+	struct hf_str tenant = hf_str(from->tenant);
+
+	*b = *from;
+	if (!hf_store_copy_str(&bj->arena, &tenant) ||
+	    !hf_store_copy_str(&bj->arena, &b->name) ||
+	    !hf_store_copy_str(&bj->arena, &b->params) ||
+	    !hf_store_copy_str(&bj->arena, &b->request) ||
+	    !hf_store_copy_str(&bj->arena, &b->route) ||
+	    !hf_store_copy_str(&bj->arena, &b->target))
+		return false;
+	b->tenant = tenant.p;
+	return hf_store_copy_items(&bj->arena, &b->item, b->n_item) &&
+	    copy_heard(&bj->arena, b);
+}
+
+int
+hf_store_begin(struct hf_store *st, const struct hf_begin *b, hf_begun_fn cb,
+    void *arg, struct hf_error *e)
+{
+	struct begin_job *bj;
+
+	if (b->tenant == NULL || b->tenant[0] == '\0' ||
+	    (b->name.size > 0 &&
+	    memchr(b->name.p, '\0', b->name.size) != NULL))
+		return hf_fail(e, HF_EINVAL, "session: a NUL in its name, or "
+		    "no tenant");
+	bj = calloc(1, sizeof(*bj));
+	if (bj == NULL)
+		return hf_fail(e, HF_ENOMEM, "begin");
+	bj->job = (struct hf_job){ .step = HF_JOB_T1, .run = run_begin,
+	    .done = done_begin, .free = free_begin,
+	    .must = b->turn_row != 0 };
+	hf_arena_init(&bj->arena, 0);
+	bj->cb = cb;
+	bj->arg = arg;
+	if (!copy_begin(bj, b)) {
+		free_begin(&bj->job);
+		return hf_fail(e, HF_ENOMEM, "begin");
+	}
+	return hf_queue_put(st->queue, &bj->job, e);
+}

@@ -1,0 +1,476 @@
+/*
+ * Reading a session on the loop thread: its head, the client's view of it,
+ * and the history that a provider must hear.
+ *
+ * A history is complete or an error, never shorter: the path must reach the
+ * root, every turn must hold as many items as its row says, numbered without
+ * a gap, and the chain over all of them must be the one that was stored.
+ */
+#include <config.h>
+
+#include "store/history.h"
+
+#include <stdlib.h>
+
+#include "store/internal.h"
+#include "store/row.h"
+
+static int
+head_row(struct hf_store *st, sqlite3_stmt *q, struct hf_head *out,
+    struct hf_error *e)
+{
+	struct hf_session_row s;
+	int at = HF_ROW_SESSION_COLUMNS;
+	int rc = hf_row_session_columns(&st->seal, q, &s, e);
+
+	if (rc < 0)
+		return rc;
+	out->found = true;
+	out->session_row = s.id;
+	out->session = s.public;
+	out->key = s.key.digest;
+	out->rev = s.rev;
+	out->head_turn_row = s.head;
+	out->busy = hf_shm_alive(st->shm, s.owner_slot, s.owner_inc);
+	if (s.head == 0)
+		return 0;
+	out->head_parent_row = sqlite3_column_int64(q, at);
+	out->head_state = (enum hf_turn_state)sqlite3_column_int(q, at + 1);
+	out->view_items = sqlite3_column_int64(q, at + 3);
+	if (!hf_db_digest(q, at + 2, out->view) ||
+	    !hf_db_digest(q, at + 4, out->lead_digest) ||
+	    !hf_db_digest(q, at + 5, out->head_input_digest))
+		return hf_fail(e, HF_ECORRUPT, "session %s: its head is "
+		    "missing", s.public.s);
+	return 0;
+}
+
+int
+hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
+    struct hf_head *out, struct hf_error *e)
+{
+	struct hf_error local;
+	sqlite3_stmt *q;
+	int rc = 0;
+
+	e = e == NULL ? &local : e;
+	memset(out, 0, sizeof(*out));
+	if (name.size > 0) {
+		q = hf_db_bind(&st->read, HF_SQL_SESSION_HEAD, e, "zt",
+		    tenant, name);
+		if (q == NULL)
+			return e->code;
+		rc = hf_db_step(&st->read, q, e);
+		if (rc > 0) {
+			rc = head_row(st, q, out, e);
+			hf_db_reset(q);
+		}
+	}
+	if (rc == 0 && !out->found)
+		hf_store_new_session_key(&out->key);
+	return rc;
+}
+
+/* --- the path ------------------------------------------------------------ */
+
+struct path_turn {
+	int64_t	id, seq, n_items;
+	uint8_t	chain[HF_DIGEST_SIZE];
+};
+
+struct path {
+	struct path_turn *turn;		/* leaf first */
+	size_t		 n, cap;
+	int64_t		 n_items;	/* of all turns */
+};
+
+static int
+path_add(struct path *p, sqlite3_stmt *q, struct hf_error *e)
+{
+	struct path_turn *t;
+
+	if (p->n == p->cap) {
+		size_t cap = p->cap == 0 ? 32 : p->cap * 2;
+
+		t = realloc(p->turn, cap * sizeof(*t));
+		if (t == NULL)
+			return hf_fail(e, HF_ENOMEM, "path of %zu turns", cap);
+		p->turn = t;
+		p->cap = cap;
+	}
+	t = &p->turn[p->n];
+	t->id = sqlite3_column_int64(q, 0);
+	t->seq = sqlite3_column_int64(q, 2);
+	t->n_items = sqlite3_column_int64(q, 5);
+	if (t->n_items < 0 || t->n_items > HF_ROW_MAX ||
+	    !hf_db_digest(q, 6, t->chain))
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: its row is damaged",
+		    (long long)t->seq);
+	p->n_items += t->n_items;
+	p->n++;
+	return 0;
+}
+
+static int
+read_path(struct hf_db *db, int64_t session, int64_t turn, struct path *p,
+    struct hf_error *e)
+{
+	int64_t parent = turn, seq = 0;
+	sqlite3_stmt *q;
+	int rc;
+
+	if (turn == 0)
+		return 0;
+	q = hf_db_bind(db, HF_SQL_TURN_PATH, e, "i", turn);
+	if (q == NULL)
+		return e->code;
+	while ((rc = hf_db_step(db, q, e)) > 0) {
+		if (sqlite3_column_int64(q, 1) != session)
+			rc = hf_fail(e, p->n == 0 ? HF_ENOTFOUND :
+			    HF_ECORRUPT, "turn %lld: not of this session",
+			    (long long)sqlite3_column_int64(q, 0));
+		else
+			rc = path_add(p, q, e);
+		if (rc < 0) {
+			hf_db_reset(q);
+			return rc;
+		}
+		parent = sqlite3_column_int64(q, 3);
+		seq = p->turn[p->n - 1].seq;
+	}
+	if (rc == 0 && p->n == 0)
+		return hf_fail(e, HF_ENOTFOUND, "turn row %lld: not found",
+		    (long long)turn);
+	if (rc == 0 && parent != 0)
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: the turn before it "
+		    "is missing", (long long)seq);
+	return rc;
+}
+
+/* --- items --------------------------------------------------------------- */
+
+static int
+open_blobs(sqlite3_stmt *st, const struct hf_seal_key *key,
+    struct hf_seal_at at, struct hf_arena *a, struct hf_item *it)
+{
+	struct hf_str s;
+	int rc;
+
+	at.kind = HF_SEAL_BODY;
+	rc = hf_seal_open(key, at, hf_db_str(st, 14), a, &it->body);
+	if (rc == 0 && it->has_heard) {
+		at.kind = HF_SEAL_HEARD;
+		rc = hf_seal_open(key, at, hf_db_str(st, 12), a, &it->heard);
+	}
+	s = hf_db_str(st, 13);
+	if (rc == 0 && s.size > 0) {
+		at.kind = HF_SEAL_SIDECAR;
+		rc = hf_seal_open(key, at, s, a, &it->sidecar);
+		it->sidecar_of = hf_arena_dup(a, hf_db_str(st, 11));
+		if (rc == 0 && it->sidecar_of.p == NULL)
+			rc = HF_ENOMEM;
+	}
+	return rc;
+}
+
+int
+hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key, int64_t seq,
+    bool bodies, struct hf_arena *a, struct hf_item *it,
+    uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e)
+{
+	struct hf_seal_at at = { HF_SEAL_BODY, seq, 0 };
+	int rc = 0;
+
+	it->row = sqlite3_column_int64(st, 0);
+	it->turn_row = it->row >> HF_ROW_SHIFT;
+	at.idx = it->row & (HF_ROW_MAX - 1);
+	it->kind = (enum hf_item_kind)sqlite3_column_int(st, 2);
+	it->role = (enum hf_role)sqlite3_column_int(st, 3);
+	it->origin = (enum hf_origin)sqlite3_column_int(st, 4);
+	it->lead = sqlite3_column_int(st, 5) != 0;
+	it->anchor_row = sqlite3_column_int64(st, 6);
+	it->has_heard = sqlite3_column_type(st, 10) != SQLITE_NULL;
+	if (!hf_db_digest(st, 7, it->digest) || !hf_db_digest(st, 8, chain) ||
+	    (it->has_heard && !hf_db_digest(st, 9, it->heard_digest)))
+		rc = HF_ECORRUPT;
+	if (rc == 0 && bodies)
+		rc = open_blobs(st, key, at, a, it);
+	if (rc < 0)
+		return hf_fail(e, rc, "turn %lld: item %lld does not open",
+		    (long long)seq, (long long)at.idx);
+	return 0;
+}
+
+/* A list that items can be put into the middle of. */
+struct node {
+	struct hf_item	 item;
+	bool		 skip;		/* not part of the effective view */
+	struct node	*next;
+};
+
+struct reader {
+	struct hf_db	*db;
+	struct hf_seal_key key;
+	struct hf_arena	*arena;
+	bool		 bodies;
+	struct node	*node;		/* by rising item row */
+	size_t		 n;
+	int64_t		 lead_turn;	/* whose lead group is in force */
+	uint8_t		 chain[HF_DIGEST_SIZE];	/* so far */
+};
+
+static int
+read_item(struct reader *r, sqlite3_stmt *q, const struct path_turn *t,
+    int64_t idx, struct hf_error *e)
+{
+	struct node *n = &r->node[r->n];
+	uint8_t stored[HF_DIGEST_SIZE], chain[HF_DIGEST_SIZE];
+	int rc;
+
+	if (idx >= t->n_items || sqlite3_column_int64(q, 0) !=
+	    hf_row_child(t->id, idx))
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld is "
+		    "missing or one too many", (long long)t->seq,
+		    (long long)idx);
+	rc = hf_item_columns(q, &r->key, t->seq, r->bodies, r->arena,
+	    &n->item, stored, e);
+	if (rc < 0)
+		return rc;
+	hf_store_chain(&r->key.digest, r->chain, n->item.digest, chain);
+	if (memcmp(chain, stored, sizeof(chain)) != 0)
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld does not "
+		    "follow what is before it", (long long)t->seq,
+		    (long long)idx);
+	memcpy(r->chain, chain, sizeof(chain));
+	/* An item that was not heard at all has an empty sealed 'heard'. */
+	n->skip = n->item.lead || (n->item.has_heard &&
+	    sqlite3_column_int64(q, 10) <= HF_SEAL_OVERHEAD);
+	if (n->item.lead)
+		r->lead_turn = t->id;
+	r->n++;
+	return 0;
+}
+
+static int
+read_turn(struct reader *r, const struct path_turn *t, struct hf_error *e)
+{
+	sqlite3_stmt *q = hf_db_bind(r->db, r->bodies ? HF_SQL_ITEM_READ :
+	    HF_SQL_ITEM_VIEW, e, "ii", hf_row_child(t->id, 0),
+	    hf_row_child(t->id + 1, 0));
+	int64_t idx = 0;
+	int rc;
+
+	if (q == NULL)
+		return e->code;
+	while ((rc = hf_db_step(r->db, q, e)) > 0) {
+		rc = read_item(r, q, t, idx++, e);
+		if (rc < 0) {
+			hf_db_reset(q);
+			return rc;
+		}
+	}
+	if (rc == 0 && idx != t->n_items)
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld is "
+		    "missing", (long long)t->seq, (long long)idx);
+	if (rc == 0 && memcmp(r->chain, t->chain, HF_DIGEST_SIZE) != 0)
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld is not "
+		    "the one that was stored", (long long)t->seq,
+		    (long long)idx);
+	return rc;
+}
+
+static struct node *
+find_node(struct reader *r, int64_t row)
+{
+	size_t lo = 0, hi = r->n;
+
+	/* Parents are older than their children, so rows rise. */
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (r->node[mid].item.row == row)
+			return &r->node[mid];
+		if (r->node[mid].item.row < row)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+/*
+ * Link the nodes in the order of the effective view: as stored, but an item
+ * with an anchor stands before it (after others with the same anchor).
+ * 'before[i]' is the place that points at node i.
+ */
+static int
+link_nodes(struct reader *r, struct node **first, struct hf_error *e)
+{
+	struct node ***before, **tail = first, *anchor;
+
+	*first = NULL;
+	if (r->n == 0)
+		return 0;
+	before = calloc(r->n, sizeof(struct node **));
+	if (before == NULL)
+		return hf_fail(e, HF_ENOMEM, "history of %zu items", r->n);
+	for (size_t i = 0; i < r->n; i++) {
+		struct node *n = &r->node[i];
+		struct node **place = tail;
+
+		anchor = n->item.anchor_row == 0 ? NULL :
+		    find_node(r, n->item.anchor_row);
+		/* Off this branch, or not before itself: as stored. */
+		if (anchor != NULL && anchor < n) {
+			place = before[anchor - r->node];
+			before[anchor - r->node] = &n->next;
+		} else {
+			tail = &n->next;
+		}
+		before[i] = place;
+		n->next = *place;
+		*place = n;
+	}
+	free(before);
+	return 0;
+}
+
+static int
+collect(struct reader *r, struct hf_history *out, struct hf_error *e)
+{
+	struct node *n;
+	int rc = link_nodes(r, &n, e);
+
+	if (rc < 0)
+		return rc;
+	out->item = hf_arena_alloc(r->arena, (r->n + 1) * sizeof(*out->item));
+	if (out->item == NULL)
+		return hf_fail(e, HF_ENOMEM, "history of %zu items", r->n);
+	for (size_t i = 0; r->bodies && i < r->n; i++)
+		if (r->node[i].item.lead &&
+		    r->node[i].item.turn_row == r->lead_turn)
+			out->item[out->n++] = r->node[i].item;
+	for (; n != NULL; n = n->next)
+		if (!n->skip)
+			out->item[out->n++] = n->item;
+	return 0;
+}
+
+static int
+session_key(struct hf_store *st, int64_t session, struct hf_seal_key *key,
+    struct hf_error *e)
+{
+	struct hf_session_row s;
+	sqlite3_stmt *q = hf_db_bind(&st->read, HF_SQL_SESSION_GET, e, "i",
+	    session);
+	int rc;
+
+	if (q == NULL)
+		return e->code;
+	rc = hf_db_step(&st->read, q, e);
+	if (rc == 0)
+		return hf_fail(e, HF_ENOTFOUND, "session row %lld: not found",
+		    (long long)session);
+	if (rc < 0)
+		return rc;
+	rc = hf_row_session_columns(&st->seal, q, &s, e);
+	hf_db_reset(q);
+	*key = s.key;
+	return rc;
+}
+
+static int
+read_all(struct hf_store *st, struct reader *r, int64_t session, int64_t turn,
+    struct hf_error *e)
+{
+	struct path p = { 0 };
+	int rc = session_key(st, session, &r->key, e);
+
+	if (rc == 0)
+		rc = read_path(r->db, session, turn, &p, e);
+	if (rc == 0) {
+		r->node = calloc((size_t)p.n_items + 1, sizeof(*r->node));
+		if (r->node == NULL)
+			rc = hf_fail(e, HF_ENOMEM, "history of %lld items",
+			    (long long)p.n_items);
+	}
+	for (size_t i = p.n; rc == 0 && i > 0; i--)
+		rc = read_turn(r, &p.turn[i - 1], e);
+	free(p.turn);
+	return rc;
+}
+
+/* All of it in one snapshot; the statements are done when it returns. */
+static int
+read_history(struct hf_store *st, int64_t session, int64_t turn, bool bodies,
+    struct hf_arena *a, struct hf_history *out, struct hf_error *e)
+{
+	struct reader r = { .db = &st->read, .arena = a, .bodies = bodies };
+	struct hf_error local;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	memset(out, 0, sizeof(*out));
+	if (hf_db_run(&st->read, HF_SQL_BEGIN_READ, e, "") < 0)
+		return e->code;
+	rc = read_all(st, &r, session, turn, e);
+	if (rc == 0)
+		rc = collect(&r, out, e);
+	if (rc == 0 && hf_db_run(&st->read, HF_SQL_COMMIT, e, "") < 0)
+		rc = e->code;
+	hf_db_rollback(&st->read);
+	free(r.node);
+	return rc;
+}
+
+int
+hf_store_view(struct hf_store *st, int64_t session_row, int64_t turn_row,
+    struct hf_arena *a, struct hf_history *out, struct hf_error *e)
+{
+	return read_history(st, session_row, turn_row, false, a, out, e);
+}
+
+int
+hf_store_history(struct hf_store *st, int64_t session_row, int64_t turn_row,
+    struct hf_arena *a, struct hf_history *out, struct hf_error *e)
+{
+	return read_history(st, session_row, turn_row, true, a, out, e);
+}
+
+int
+hf_store_granted(struct hf_store *st, hf_granted_fn cb, void *arg,
+    struct hf_error *e)
+{
+	struct hf_error local;
+	struct grant { int64_t turn; uint64_t fence; } *g = NULL;
+	size_t n = 0, cap = 0;
+	sqlite3_stmt *q;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	q = hf_db_bind(&st->read, HF_SQL_TURN_GRANTED, e, "ii",
+	    (int64_t)st->slot, (int64_t)st->inc);
+	if (q == NULL)
+		return e->code;
+	/* The callback may use the store: end the statement first. */
+	while ((rc = hf_db_step(&st->read, q, e)) > 0) {
+		if (n == cap) {
+			struct grant *more = realloc(g, (cap + 16) *
+			    sizeof(*g));
+
+			if (more == NULL) {
+				hf_db_reset(q);
+				rc = hf_fail(e, HF_ENOMEM, "grants");
+				break;
+			}
+			g = more;
+			cap += 16;
+		}
+		g[n].turn = sqlite3_column_int64(q, 0);
+		g[n++].fence = (uint64_t)sqlite3_column_int64(q, 1);
+	}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		cb(arg, g[i].turn, g[i].fence);
+	free(g);
+	return rc;
+}

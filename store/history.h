@@ -1,0 +1,17 @@
+/*
+ * Items of a path, read and checked; shared by the gateway's reads and the
+ * operators' views.
+ */
+#ifndef HF_STORE_HISTORY_H
+#define HF_STORE_HISTORY_H
+
+#include "store/db.h"
+#include "store/seal.h"
+
+/* Read the columns of ITEM_VIEW, or with 'bodies' those of ITEM_READ, opening
+ * into 'a'.  'seq' is the turn's.  'chain' gets the stored chain. */
+int	hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key,
+	    int64_t seq, bool bodies, struct hf_arena *a, struct hf_item *it,
+	    uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e) HF_MUST_CHECK;
+
+#endif
