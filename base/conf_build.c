@@ -241,7 +241,7 @@ check_title(struct build *b, const struct hf_conf_block *k)
 	if (hf_conf_word_ok(k->title, 64))
 		return 0;
 	return fail(b, k, NULL, k->line, "unusable name; expected at most 64 "
-	    "letters, digits and . _ - @");
+	    "letters, digits and . _ -");
 }
 
 static int

@@ -30,7 +30,7 @@ hf_conf_word_ok(const char *value, size_t max)
 
 	return size > 0 && size <= max && strspn(value,
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	    "._-@") == size;
+	    "._-") == size;
 }
 
 /* Decimal digits only: no sign, no octal, no space. */

@@ -111,7 +111,7 @@ hf_param_expected(const struct hf_param *p, char *out, size_t size)
 	case HF_PARAM_WORD:
 	case HF_PARAM_SECRET_CRED:
 		snprintf(out, size, "at most %" PRId64 " letters, digits and "
-		    ". _ - @", p->max);
+		    ". _ -", p->max);
 		break;
 	case HF_PARAM_LISTEN:
 		snprintf(out, size, "a numeric address and a port, such as "

@@ -15,7 +15,7 @@ enum hf_param_type {
 	HF_PARAM_TEXT,		/* char *, any printable text */
 	HF_PARAM_PATH,		/* char *, absolute */
 	HF_PARAM_URL,		/* char *, http or https, no query */
-	HF_PARAM_WORD,		/* char *, letters, digits and . _ - @ */
+	HF_PARAM_WORD,		/* char *, letters, digits and . _ - */
 	HF_PARAM_LISTEN,	/* gateway.listen */
 	HF_PARAM_TARGETS,	/* route.targets */
 	HF_PARAM_SECRET_FILE,	/* char *, read from the file */

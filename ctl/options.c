@@ -79,10 +79,10 @@ command_option(struct hf_ctl *ctl, unsigned opt, const char *arg, char *text)
 		ctl->before = arg;
 		return 0;
 	case HF_CTL_LIMIT:
-		if (integer(arg, 1, 100000, &ctl->limit))
+		if (integer(arg, 1, 10000, &ctl->limit))
 			return 0;
 		snprintf(text, HF_CTL_TEXT,
-		    "--limit: expected a number, 1 to 100000");
+		    "--limit: expected a number, 1 to 10000");
 		return HF_CTL_USAGE;
 	case HF_CTL_CONTENTS:
 	case HF_CTL_ATTEMPTS:

@@ -202,20 +202,21 @@ status(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 
 /* --- one session ----------------------------------------------------------- */
 
-/* The text of a message body: "content" if that is a string, or the texts of
- * its parts; anything else as JSON. */
+/* "content" of a message if that is a string, or the texts of its parts;
+ * anything else as JSON. */
 static void
-put_body(struct hf_buf *out, json_t *body)
+put_message(struct hf_buf *out, json_t *body)
 {
 	json_t *content = json_object_get(body, "content"), *v;
 	const char *type;
 	char *dump;
 	size_t i;
 
-	if (json_is_string(body) || json_is_string(content)) {
-		v = json_is_string(body) ? body : content;
-		hf_ctl_escape(out, (struct hf_str){ json_string_value(v),
-		    json_string_length(v) });
+	if (json_is_string(content) && json_object_size(body) ==
+	    (json_object_get(body, "role") == NULL ? 1u : 2u)) {
+		hf_ctl_escape(out, (struct hf_str){
+		    json_string_value(content),
+		    json_string_length(content) });
 		return;
 	}
 	json_array_foreach(content, i, v) {
@@ -226,12 +227,31 @@ put_body(struct hf_buf *out, json_t *body)
 	if (json_array_size(content) > 0 && i == json_array_size(content)) {
 		json_array_foreach(content, i, v)
 			hf_ctl_put_cell(out, json_object_get(v, "text"),
-			    TEXT);
+			    HF_CTL_TEXT_CELL);
 		return;
 	}
 	dump = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
 	hf_ctl_escape(out, hf_str(dump == NULL ? "-" : dump));
 	free(dump);
+}
+
+/* A body comes as a string that holds JSON, so that not a byte of it is
+ * changed on the way here. */
+static void
+put_body(struct hf_buf *out, json_t *body)
+{
+	struct hf_str s = { json_string_value(body),
+	    json_string_length(body) };
+	json_t *root = json_is_string(body) && s.size > 0 ?
+	    json_loadb(s.p, s.size, JSON_ALLOW_NUL, NULL) : NULL;
+
+	if (root != NULL)
+		put_message(out, root);
+	else if (json_is_string(body))
+		hf_ctl_escape(out, s);
+	else
+		put_message(out, body);
+	json_decref(root);
 }
 
 static int
@@ -258,7 +278,9 @@ item(json_t *o, FILE *out)
 	}
 	if (json_is_true(json_object_get(o, "has_heard"))) {
 		hf_buf_puts(&b, "\n    heard: ");
-		if (heard != NULL)
+		if (json_is_string(heard) && json_string_length(heard) == 0)
+			hf_buf_puts(&b, "nothing");
+		else if (heard != NULL)
 			put_body(&b, heard);
 	}
 	ok = hf_buf_ok(&b);

@@ -91,7 +91,7 @@ def metrics(top):
 
 
 def verbs(top):
-    path = "docs/man/holdfastctl.8"
+    path = "docs/man/holdfastctl.1"
     found = missing_file(top, path)
     if found:
         return found
@@ -162,7 +162,7 @@ PLANTED = [
          '"", "h")\n', "docs/man/holdfast.8":
          "holdfast_a_total holdfast_b_total\n"}, "holdfast_b_total"),
     (V, {"base/verbs.def": 'HF_VERB("keys.list", "keys list", 0, "h")\n',
-         "docs/man/holdfastctl.8": ".It Cm keys create\n"}, "keys list"),
+         "docs/man/holdfastctl.1": ".It Cm keys create\n"}, "keys list"),
     (T, {"base/verbs.def": 'HF_VERB("keys.list", "keys list", 0, "h")\n',
          "tests/regress/01-x.t": 'd.ctl("keys", "create")\n'}, "keys list"),
     (F, {"store/a.c": 'if (hf_fault("t1-after")) return;\n',

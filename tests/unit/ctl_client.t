@@ -115,12 +115,15 @@ TURN = {"id": "turn_1", "seq": 1, "parent_seq": 0, "retry_of_seq": 0,
         "first_token_us": 250000, "total_us": 1250000}
 ITEM = {"turn_seq": 1, "idx": 0, "kind": "message", "role": "user",
         "origin": "client", "output": False, "lead": False,
-        "has_heard": False, "body": {"role": "user", "content": "s3cret\x07"}}
+        "has_heard": False, "body": '{"content":"s3cret\\u0007"}',
+        "heard": None}
 PARTS = dict(ITEM, idx=1, role="assistant", has_heard=True,
-             body={"content": [{"type": "text", "text": "long "},
-                               {"type": "text", "text": "answer"}]},
-             heard={"content": "long"})
-CALL = dict(ITEM, idx=2, kind="tool_call", body={"name": "f", "a": 1})
+             body='{"content": [{"type":"text","text":"long "},'
+                  '{"type":"text","text":"answer"}]}',
+             heard='{"content":"long"}')
+UNHEARD = dict(PARTS, idx=2, heard="")
+CALL = dict(ITEM, idx=3, kind="tool_call", body={"name": "f", "a": 1})
+ODD = dict(ITEM, idx=4, body="no \x1b JSON")
 ATTEMPT = {"turn_seq": 1, "n": 1, "target": "p/m", "cls": "provider",
            "reason": "http_502", "http_status": 502,
            "started_us": 1764417600123000, "first_token_us": 0,
@@ -203,8 +206,8 @@ def test_list():
 
 def test_show():
     answer = data(session=OTHER) + data(turn=TURN) + data(item=ITEM) + \
-        data(item=PARTS) + data(item=CALL) + data(attempt=ATTEMPT) + \
-        data(unheard_of={}) + END
+        data(item=PARTS) + data(item=UNHEARD) + data(item=CALL) + \
+        data(item=ODD) + data(attempt=ATTEMPT) + data(unheard_of={}) + END
     p, req = ask(answer, "sessions", "show", "ses_4", "--attempts")
     out = p.stdout.decode()
     check("show: request", req["verb"] == "sessions.show" and req["args"] ==
@@ -223,6 +226,8 @@ def test_show():
     want = ["1.0 user message from client\n    s3cret\\x07\n",
             "1.1 assistant message from client\n    long answer\n"
             "    heard: long\n",
+            "1.2 assistant message from client\n    long answer\n"
+            "    heard: nothing\n", "    no \\x1b JSON\n",
             '    {"name":"f","a":1}\n']
     check("show --contents: text", all(w in out for w in want), out)
     p, _ = ask(answer, "sessions", "show", "x", "-o", "json")
@@ -343,7 +348,7 @@ def test_delivery():
     p, _ = ask(dribble, "sessions", "list", "-q")
     check("an answer in small pieces", p.returncode == 0 and
           p.stdout == b"ses_0123\n" * 300, p.stderr)
-    big = dict(ITEM, body={"content": "x" * 5000000 + "\0"})
+    big = dict(ITEM, body=json.dumps({"content": "x" * 5000000 + "\0"}))
     p, _ = ask(data(session=SESSION) + data(item=big) + END, "sessions",
                "show", "x", "--contents")
     check("a large answer", p.returncode == 0 and

@@ -369,9 +369,9 @@ test_blocks(void **state)
 	    "t.conf:1: provider.base_url: missing; it is required");
 	bad(PROVIDER "\n" PROVIDER, "t.conf:3: found duplicate title 'p'");
 	bad("provider \"a/b\" { }", "t.conf:1: provider: unusable name; "
-	    "expected at most 64 letters, digits and . _ - @");
+	    "expected at most 64 letters, digits and . _ -");
 	bad("tenant \"a b\" { }", "t.conf:1: tenant: unusable name; "
-	    "expected at most 64 letters, digits and . _ - @");
+	    "expected at most 64 letters, digits and . _ -");
 	bad(PROVIDER "route \"\" { targets = {p/m} }", "t.conf:2: route: "
 	    "unusable name; expected 1 to 200 printable bytes");
 	bad(PROVIDER "\nroute r { }\n",
