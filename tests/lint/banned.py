@@ -12,8 +12,10 @@ CALLS = re.compile(
     r"alloca|tmpnam|mktemp|tempnam|rand|srand|"
     r"setjmp|longjmp|vfork)\s*\(")
 # BEGIN that is not IMMEDIATE fails with BUSY_SNAPSHOT once it writes.  A
-# transaction that only reads says so: BEGIN DEFERRED.
-BEGIN = re.compile(r'"\s*BEGIN\b(?!\s+(IMMEDIATE|DEFERRED))[^"]*"')
+# transaction that only reads says so: BEGIN DEFERRED,
+# or has a name that ends in _READ.
+BEGIN = re.compile(r'(?<!_READ, )"\s*BEGIN\b(?!\s+(IMMEDIATE|DEFERRED))'
+                   r'[^"]*"')
 OPENS = re.compile(r"\b(open|open64|openat|creat|fopen|freopen)\s*\(([^;]*);",
                    re.S)
 DATABASE = re.compile(r'database|db_path|-wal"|-shm"|\.db"')
