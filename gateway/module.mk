@@ -25,11 +25,16 @@ libgateway_a_SOURCES += \
 	gateway/provider/retry_hint.c gateway/provider/tools.c
 
 # upstream
-libgateway_a_SOURCES += gateway/upstream/sse.c gateway/upstream/sse.h \
+libgateway_a_SOURCES += gateway/upstream/internal.h gateway/upstream/loop.c \
+	gateway/upstream/resolve.c gateway/upstream/resolve.h \
+	gateway/upstream/result.c gateway/upstream/sse.c \
+	gateway/upstream/sse.h gateway/upstream/upstream.c \
 	gateway/upstream/upstream.h
 
 # front
-libgateway_a_SOURCES += gateway/front/front.h
+libgateway_a_SOURCES += gateway/front/conn.c gateway/front/front.c \
+	gateway/front/front.h gateway/front/head.c gateway/front/head.h \
+	gateway/front/internal.h gateway/front/route.c gateway/front/sink.c
 
 # turn, surface, gateway
 libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \

@@ -1,0 +1,413 @@
+/*
+ * One client connection: deadlines, the strict reading of its bytes before
+ * evhttp parses them, and the notice that the client hung up.  Loop thread.
+ *
+ *	FRESH --byte--> HEAD --empty line--> BODY --handler--> BUSY
+ *	                 ^                                       |
+ *	                 +-------byte------- IDLE <--response----+
+ *
+ * Hang-ups are watched through an epoll of our own (EPOLLRDHUP, edge) and not
+ * through an event for EV_CLOSED: libevent 2.1 reports a reset (EPOLLERR) as
+ * EV_READ|EV_WRITE only, so that an event for EV_CLOSED alone would never fire
+ * on RST while its descriptor kept the loop spinning.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/front/internal.h"
+
+static void	conn_timer(evutil_socket_t fd, short what, void *arg);
+static void	conn_closed(struct evhttp_connection *evcon, void *arg);
+static void	input_changed(struct evbuffer *b,
+		    const struct evbuffer_cb_info *info, void *arg);
+static void	output_changed(struct evbuffer *b,
+		    const struct evbuffer_cb_info *info, void *arg);
+
+/* evhttp asks for a bufferevent for a connection just accepted.  The socket
+ * and evhttp's object follow later in its frame; adopt() takes them up. */
+struct bufferevent *
+hf_conn_make(struct event_base *base, void *front)
+{
+	struct hf_front *f = front;
+	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
+	struct hf_conn *c;
+
+	if (bev == NULL)
+		return NULL;
+	c = hf_xcalloc(1, sizeof(*c));
+	c->front = f;
+	c->bev = bev;
+	c->fd = -1;
+	bufferevent_incref(bev);	/* until adopt() */
+	LIST_INSERT_HEAD(&f->conns, c, entry);
+	hf_conn_queue(c, HF_CONN_ADOPT);
+	return bev;
+}
+
+void
+hf_conn_queue(struct hf_conn *c, unsigned what)
+{
+	if (c->todo == 0)
+		TAILQ_INSERT_TAIL(&c->front->conn_todo, c, todo_entry);
+	c->todo |= what;
+	if (!c->front->closing)
+		event_active(c->front->work, 0, 0);
+}
+
+static void
+remember_fd(struct hf_front *f, struct hf_conn *c)
+{
+	size_t n = f->n_by_fd;
+
+	if ((size_t)c->fd >= n) {
+		n = (size_t)c->fd + 64;
+		f->by_fd = realloc(f->by_fd, n * sizeof(*f->by_fd));
+		HF_CHECK(f->by_fd != NULL);
+		memset(f->by_fd + f->n_by_fd, 0,
+		    (n - f->n_by_fd) * sizeof(*f->by_fd));
+		f->n_by_fd = n;
+	}
+	f->by_fd[c->fd] = c;
+}
+
+static bool
+on_loopback_listener(const struct hf_front *f, int fd)
+{
+	struct sockaddr_storage ss;
+	socklen_t size = sizeof(ss);
+	const struct hf_listener *l;
+
+	memset(&ss, 0, sizeof(ss));
+	if (getsockname(fd, (struct sockaddr *)&ss, &size) < 0)
+		return false;
+	LIST_FOREACH(l, &f->listeners, entry)
+		if (l->loopback && l->addr_size == size &&
+		    memcmp(&l->addr, &ss, size) == 0)
+			return true;
+	return false;
+}
+
+/* evhttp has set the connection up, or failed and let go of it.  Its object
+ * is the argument of the callbacks that it put on the bufferevent: 2.1 has no
+ * other way to it before the first request. */
+static void
+adopt(struct hf_conn *c)
+{
+	struct bufferevent *bev = c->bev;
+	bufferevent_data_cb rd, wr;
+	bufferevent_event_cb ev;
+	struct epoll_event hup = { .events = EPOLLRDHUP | EPOLLET };
+	void *arg;
+
+	bufferevent_getcb(bev, &rd, &wr, &ev, &arg);
+	c->fd = bufferevent_getfd(bev);
+	if (arg == NULL || c->fd < 0) {
+		c->bev = NULL;
+		LIST_REMOVE(c, entry);
+		hf_conn_queue(c, HF_CONN_FREE);
+		bufferevent_decref(bev);
+		return;
+	}
+	c->evcon = arg;
+	bufferevent_decref(bev);
+	evhttp_connection_set_closecb(c->evcon, conn_closed, c);
+	bufferevent_set_timeouts(bev, NULL, NULL);	/* ours hold */
+	remember_fd(c->front, c);
+	c->loopback = on_loopback_listener(c->front, c->fd);
+	hup.data.ptr = c;
+	if (epoll_ctl(c->front->hup_fd, EPOLL_CTL_ADD, c->fd, &hup) < 0)
+		hf_log(HF_LOG_WARN, "front: no-hangup-watch");
+	hf_count(c->front->c.shm, HF_C_connections, 1);
+	evbuffer_add_cb(bufferevent_get_input(bev), input_changed, c);
+	evbuffer_add_cb(bufferevent_get_output(bev), output_changed, c);
+	evtimer_assign(&c->timer, c->front->base, conn_timer, c);
+	c->phase = HF_CONN_FRESH;
+	c->since_us = hf_now_us();
+	hf_conn_arm(c);
+	if (c->front->draining)
+		hf_conn_drain(c);
+}
+
+void
+hf_conn_work(struct hf_conn *c)
+{
+	unsigned todo = c->todo;
+
+	c->todo = 0;
+	if ((todo & HF_CONN_ADOPT) != 0)
+		adopt(c);
+	if ((todo & HF_CONN_FREE) != 0) {
+		hf_head_free(c->head);
+		free(c->head);
+		free(c);
+	}
+}
+
+/* evhttp is about to free its object; the socket is still open. */
+static void
+conn_closed(struct evhttp_connection *evcon, void *arg)
+{
+	struct hf_conn *c = arg;
+	struct hf_front *f = c->front;
+
+	(void)evcon;
+	epoll_ctl(f->hup_fd, EPOLL_CTL_DEL, c->fd, NULL);
+	if (c->fd >= 0 && (size_t)c->fd < f->n_by_fd)
+		f->by_fd[c->fd] = NULL;
+	evtimer_del(&c->timer);
+	hf_count(f->c.shm, HF_C_connections, -1);
+	LIST_REMOVE(c, entry);
+	c->bev = NULL;
+	c->evcon = NULL;
+	if (c->sink != NULL)
+		hf_sink_closed(c->sink);
+	c->sink = NULL;
+	hf_conn_queue(c, HF_CONN_FREE);
+}
+
+void
+hf_conn_close(struct hf_conn *c)
+{
+	if (c->evcon != NULL)
+		evhttp_connection_free(c->evcon);
+}
+
+struct hf_conn *
+hf_conn_find(struct hf_front *f, struct evhttp_request *ev)
+{
+	struct evhttp_connection *evcon = evhttp_request_get_connection(ev);
+	int fd;
+
+	if (evcon == NULL)
+		return NULL;
+	fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evcon));
+	if (fd < 0 || (size_t)fd >= f->n_by_fd)
+		return NULL;
+	return f->by_fd[fd];
+}
+
+/* --- reading ----------------------------------------------------------- */
+
+static void
+enter(struct hf_conn *c, enum hf_conn_phase phase)
+{
+	c->phase = phase;
+	c->since_us = hf_now_us();
+	hf_conn_arm(c);
+}
+
+/* Feed the last 'size' bytes of the input to the head's reader. */
+static void
+feed(struct hf_conn *c, struct evbuffer *b, size_t size)
+{
+	struct evbuffer_iovec v[16];
+	struct evbuffer_ptr at;
+	int n;
+
+	evbuffer_ptr_set(b, &at, evbuffer_get_length(b) - size,
+	    EVBUFFER_PTR_SET);
+	while (size > 0 && !c->head->done) {
+		size_t seen = 0;
+
+		n = evbuffer_peek(b, (ev_ssize_t)size, &at, v, 16);
+		n = n > 16 ? 16 : n;
+		for (int i = 0; i < n && !c->head->done; i++) {
+			size_t len = v[i].iov_len < size - seen
+			    ? v[i].iov_len : size - seen;
+
+			hf_head_feed(c->head,
+			    (struct hf_str){ v[i].iov_base, len });
+			seen += len;
+		}
+		if (n <= 0 || seen == 0)
+			break;
+		size -= seen;
+		evbuffer_ptr_set(b, &at, seen, EVBUFFER_PTR_ADD);
+	}
+	if (c->head->done)
+		enter(c, HF_CONN_BODY);
+}
+
+static void
+begin_head(struct hf_conn *c)
+{
+	if (c->head == NULL) {
+		c->head = malloc(sizeof(*c->head));
+		HF_CHECK(c->head != NULL);
+	} else {
+		hf_head_free(c->head);
+	}
+	hf_head_init(c->head);
+	enter(c, HF_CONN_HEAD);
+}
+
+/* Bytes arrived; evhttp has not looked at them yet. */
+static void
+input_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
+    void *arg)
+{
+	struct hf_conn *c = arg;
+
+	if (info->n_added == 0 || c->bev == NULL)
+		return;
+	if (c->phase == HF_CONN_FRESH || c->phase == HF_CONN_IDLE)
+		begin_head(c);
+	if (c->phase == HF_CONN_HEAD)
+		feed(c, b, info->n_added);
+}
+
+void
+hf_conn_next(struct hf_conn *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+
+	c->sink = NULL;
+	enter(c, HF_CONN_IDLE);
+	if (evbuffer_get_length(in) > 0) {
+		begin_head(c);
+		feed(c, in, evbuffer_get_length(in));
+	}
+}
+
+/* Part of a request is here, or likely on its way. */
+bool
+hf_conn_reading(const struct hf_conn *c)
+{
+	return c->phase == HF_CONN_FRESH || c->phase == HF_CONN_HEAD ||
+	    c->phase == HF_CONN_BODY;
+}
+
+/* An idle connection ends; a new one gets a second to send its request, which
+ * will be answered with Connection: close. */
+void
+hf_conn_drain(struct hf_conn *c)
+{
+	int unread = 0;
+
+	if (c->evcon == NULL)
+		return;		/* adopt() comes back here */
+	if (c->phase == HF_CONN_IDLE &&
+	    (ioctl(c->fd, FIONREAD, &unread) < 0 || unread == 0))
+		hf_conn_close(c);
+	else if (c->phase == HF_CONN_FRESH)
+		hf_conn_arm(c);
+}
+
+/* --- writing ----------------------------------------------------------- */
+
+static void
+output_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
+    void *arg)
+{
+	struct hf_conn *c = arg;
+
+	(void)b;
+	if (c->bev == NULL)
+		return;
+	if (info->n_deleted > 0 || info->orig_size == 0) {
+		c->moved_us = hf_now_us();
+		hf_conn_arm(c);
+	}
+	if (info->n_deleted > 0 && c->sink != NULL)
+		hf_sink_progress(c->sink);
+}
+
+/* --- deadlines --------------------------------------------------------- */
+
+/* When this connection must have moved on; 0: never. */
+static int64_t
+deadline(const struct hf_conn *c)
+{
+	const struct hf_conf_gateway *gw = c->front->c.gw;
+	int64_t ms = 0;
+
+	switch (c->phase) {
+	case HF_CONN_FRESH:
+		ms = gw->header_timeout_ms;
+		if (c->front->draining && ms > 1000)
+			ms = 1000;
+		break;
+	case HF_CONN_HEAD:
+		ms = gw->header_timeout_ms;
+		break;
+	case HF_CONN_BODY:
+		ms = gw->body_timeout_ms;
+		break;
+	case HF_CONN_IDLE:
+		ms = gw->keepalive_timeout_ms;
+		break;
+	case HF_CONN_BUSY:
+		if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+			return 0;
+		return c->moved_us + (int64_t)gw->write_timeout_ms * 1000;
+	}
+	return c->since_us + ms * 1000;
+}
+
+/* The timer is moved only forward in time by itself: a deadline that became
+ * later is found out when the earlier one fires. */
+void
+hf_conn_arm(struct hf_conn *c)
+{
+	int64_t due = deadline(c), wait;
+	struct timeval tv;
+
+	if (due == 0 || (c->armed_us != 0 && c->armed_us <= due))
+		return;
+	wait = due - hf_now_us();
+	if (wait < 0)
+		wait = 0;
+	tv = (struct timeval){ wait / 1000000, wait % 1000000 };
+	c->armed_us = due;
+	evtimer_add(&c->timer, &tv);
+}
+
+static void
+conn_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_conn *c = arg;
+	int64_t due = deadline(c);
+
+	(void)fd;
+	(void)what;
+	c->armed_us = 0;
+	if (due == 0)
+		return;
+	if (hf_now_us() < due) {
+		hf_conn_arm(c);
+		return;
+	}
+	if (c->phase != HF_CONN_IDLE)
+		hf_log(HF_LOG_DEBUG, "front: deadline phase=%d",
+		    (int)c->phase);
+	hf_conn_close(c);
+}
+
+/* --- hang-ups ---------------------------------------------------------- */
+
+/* A half-close counts as leaving: it cannot be told from a full one before
+ * something is sent.  Whoever watches nothing still answers into it. */
+void
+hf_front_hup(evutil_socket_t fd, short what, void *front)
+{
+	struct hf_front *f = front;
+	struct epoll_event ev[64];
+	int n;
+
+	(void)fd;
+	(void)what;
+	n = epoll_wait(f->hup_fd, ev, 64, 0);
+	for (int i = 0; i < n; i++) {
+		struct hf_conn *c = ev[i].data.ptr;
+
+		c->hung = true;
+		if (c->sink != NULL)
+			hf_sink_hung(c->sink);
+	}
+}

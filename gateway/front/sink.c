@@ -1,0 +1,418 @@
+/*
+ * Responses.  Bytes of a stream gather until the end of the loop's pass and
+ * leave as one chunk, straight to the socket when nothing waits before them;
+ * what the kernel does not take goes to evhttp's output buffer.  Loop thread.
+ *
+ * evhttp enables reading while it writes; it is switched off again at once,
+ * so that pipelined bytes are left to the kernel until their turn comes and a
+ * half-closed client still gets its answer.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "gateway/front/internal.h"
+
+#define VALUE_MAX	4096		/* bytes of a header value */
+
+struct hf_sink *
+hf_sink_new(struct hf_conn *c, struct evhttp_request *ev)
+{
+	struct hf_sink *s = hf_xcalloc(1, sizeof(*s));
+
+	s->front = c->front;
+	s->conn = c;
+	s->ev = ev;
+	c->sink = s;
+	c->front->in_flight++;
+	LIST_INSERT_HEAD(&c->front->sinks, s, entry);
+	return s;
+}
+
+void
+hf_sink_free(struct hf_sink *s)
+{
+	if (s->todo != 0)
+		TAILQ_REMOVE(&s->front->sink_todo, s, todo_entry);
+	if (s->conn != NULL)
+		s->conn->sink = NULL;
+	s->front->in_flight--;
+	LIST_REMOVE(s, entry);
+	hf_head_free(s->head);
+	free(s->head);
+	if (s->body != NULL)
+		evbuffer_free(s->body);
+	if (s->pending != NULL)
+		evbuffer_free(s->pending);
+	free(s->path);
+	free(s);
+}
+
+void
+hf_sink_queue(struct hf_sink *s, unsigned what)
+{
+	if (s->todo == 0)
+		TAILQ_INSERT_TAIL(&s->front->sink_todo, s, todo_entry);
+	s->todo |= what;
+	if (!s->front->closing)
+		event_active(s->front->work, 0, 0);
+}
+
+/* --- the connection's news ---------------------------------------------- */
+
+void
+hf_sink_hung(struct hf_sink *s)
+{
+	if (!s->finished && s->gone != NULL)
+		hf_sink_queue(s, HF_SINK_GONE);
+}
+
+/* Called from evhttp's frames, possibly: the connection is being freed. */
+void
+hf_sink_closed(struct hf_sink *s)
+{
+	/* evhttp lets go of a request that was not answered yet. */
+	if (s->ev != NULL && evhttp_request_get_connection(s->ev) == NULL)
+		evhttp_request_free(s->ev);
+	s->ev = NULL;
+	s->conn = NULL;
+	if (s->finished)
+		hf_sink_queue(s, HF_SINK_FREE);
+	else
+		hf_sink_hung(s);
+}
+
+/* evhttp wrote the whole response and is about to free the request. */
+static void
+completed(struct evhttp_request *ev, void *arg)
+{
+	struct hf_sink *s = arg;
+	struct hf_conn *c = s->conn;
+
+	if (s->front->draining)		/* the response had begun before */
+		evhttp_add_header(evhttp_request_get_output_headers(ev),
+		    "Connection", "close");
+	s->ev = NULL;
+	s->conn = NULL;
+	hf_sink_queue(s, HF_SINK_FREE);
+	if (c != NULL)
+		hf_conn_next(c);
+}
+
+void
+hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
+    void (*drained)(void *arg), void *arg)
+{
+	s->gone = gone;
+	s->drained = drained;
+	s->arg = arg;
+	if (s->conn == NULL || s->conn->hung)
+		hf_sink_hung(s);
+}
+
+/* --- heads --------------------------------------------------------------- */
+
+static const char *
+phrase(int status)
+{
+	static const struct { int status; const char *text; } row[] = {
+		{ 413, "Content Too Large" }, { 422, "Unprocessable Content" },
+		{ 424, "Failed Dependency" }, { 425, "Too Early" },
+		{ 429, "Too Many Requests" }, { 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" }, { 507, "Insufficient Storage" },
+		{ 529, "Overloaded" },
+	};
+
+	for (size_t i = 0; i < hf_countof(row); i++)
+		if (row[i].status == status)
+			return row[i].text;
+	return NULL;		/* evhttp knows the others */
+}
+
+static void
+add_header(struct hf_sink *s, const char *name, struct hf_str value)
+{
+	static struct hf_log_limit limit;
+	char z[VALUE_MAX + 1];
+
+	if (value.size <= VALUE_MAX && hf_field_value_valid(value) &&
+	    hf_token_valid(hf_str(name))) {
+		if (value.size > 0)
+			memcpy(z, value.p, value.size);
+		z[value.size] = '\0';
+		if (evhttp_add_header(evhttp_request_get_output_headers(s->ev),
+		    name, z) == 0)
+			return;
+	}
+	hf_log_limited(&limit, 1000, HF_LOG_WARN,
+	    "front: header-dropped name=%s size=%zu", name, value.size);
+}
+
+static void
+add_headers(struct hf_sink *s, int status, const struct hf_header *h,
+    unsigned n, const char *content_type)
+{
+	char allow[64];
+
+	s->bodiless = s->rq.method == HF_HEAD || status == 204 ||
+	    status == 304;
+	if (content_type != NULL && status != 204)
+		add_header(s, "Content-Type", hf_str(content_type));
+	for (unsigned i = 0; i < n; i++)
+		add_header(s, h[i].name, h[i].value);
+	if (status == 405 && s->allow != 0) {
+		hf_methods_print(s->allow, allow, sizeof(allow));
+		add_header(s, "Allow", hf_str(allow));
+	}
+	if (s->close || s->front->draining || s->conn->hung)
+		add_header(s, "Connection", HF_STR("close"));
+}
+
+static void
+stop_reading(struct hf_sink *s)
+{
+	if (s->conn != NULL && s->ev != NULL)
+		bufferevent_disable(s->conn->bev, EV_READ);
+}
+
+static void
+count_out(struct hf_sink *s, size_t n)
+{
+	hf_count(s->front->c.shm, HF_C_bytes_out, (int64_t)n);
+}
+
+/* Finishes 's' when its connection is gone or it was finished before. */
+static bool
+dead(struct hf_sink *s)
+{
+	if (s->finished)
+		return true;
+	if (s->conn != NULL)
+		return false;
+	s->finished = true;
+	hf_sink_queue(s, HF_SINK_FREE);
+	return true;
+}
+
+void
+hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
+    unsigned n, const char *content_type, struct hf_str body)
+{
+	struct evbuffer *out = NULL;
+	char size[24];
+
+	HF_CHECK(!s->started);
+	if (dead(s))
+		return;
+	add_headers(s, status, h, n, content_type);
+	if (s->rq.method == HF_HEAD) {
+		/* What GET would send; evhttp adds none for HEAD. */
+		snprintf(size, sizeof(size), "%zu", body.size);
+		add_header(s, "Content-Length", hf_str(size));
+	} else if (!s->bodiless && body.size > 0) {
+		out = evbuffer_new();
+		HF_CHECK(out != NULL &&
+		    evbuffer_add(out, body.p, body.size) == 0);
+		count_out(s, body.size);
+	}
+	s->finished = true;
+	evhttp_request_set_on_complete_cb(s->ev, completed, s);
+	evhttp_send_reply(s->ev, status, phrase(status), out);
+	stop_reading(s);
+	if (out != NULL)
+		evbuffer_free(out);
+}
+
+/* --- streams ------------------------------------------------------------- */
+
+void
+hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
+    unsigned n, const char *content_type)
+{
+	HF_CHECK(!s->started);
+	s->started = true;
+	if (s->finished || s->conn == NULL)
+		return;
+	s->chunked = s->head->minor > 0;
+	if (!s->chunked) {
+		/* The end of the connection is the end of the stream; evhttp
+		 * would promise a Content-Length of 0 for keep-alive. */
+		s->close = true;
+		while (evhttp_remove_header(
+		    evhttp_request_get_input_headers(s->ev), "Connection") == 0)
+			;
+	}
+	add_headers(s, status, h, n, content_type);
+	if (s->bodiless)
+		s->chunked = false;
+	evhttp_request_set_on_complete_cb(s->ev, completed, s);
+	evhttp_send_reply_start(s->ev, status, phrase(status));
+	stop_reading(s);
+}
+
+bool
+hf_sink_started(const struct hf_sink *s)
+{
+	return s->started;
+}
+
+size_t
+hf_sink_backlog(const struct hf_sink *s)
+{
+	size_t n = s->pending == NULL ? 0 : evbuffer_get_length(s->pending);
+
+	if (s->conn != NULL)
+		n += evbuffer_get_length(bufferevent_get_output(s->conn->bev));
+	return n;
+}
+
+void
+hf_sink_write(struct hf_sink *s, struct hf_str bytes)
+{
+	HF_CHECK(s->started);
+	if (s->finished || s->conn == NULL || s->bodiless || bytes.size == 0)
+		return;
+	if (s->pending == NULL) {
+		s->pending = evbuffer_new();
+		HF_CHECK(s->pending != NULL);
+	}
+	HF_CHECK(evbuffer_add(s->pending, bytes.p, bytes.size) == 0);
+	count_out(s, bytes.size);
+	if (hf_sink_backlog(s) > HF_SINK_HIGH)
+		s->high = true;
+	hf_sink_queue(s, HF_SINK_FLUSH);
+}
+
+/* Put what gathered into a frame. */
+static void
+frame(struct hf_sink *s)
+{
+	char size[24];
+	size_t n = s->pending == NULL ? 0 : evbuffer_get_length(s->pending);
+
+	if (n == 0 || !s->chunked)
+		return;
+	snprintf(size, sizeof(size), "%zx\r\n", n);
+	HF_CHECK(evbuffer_prepend(s->pending, size, strlen(size)) == 0 &&
+	    evbuffer_add(s->pending, "\r\n", 2) == 0);
+}
+
+/* 'now': try the socket first; else leave it to evhttp's write event, which
+ * takes what follows along. */
+static void
+flush(struct hf_sink *s, bool now)
+{
+	struct evbuffer *out;
+
+	if (s->conn == NULL || s->pending == NULL ||
+	    evbuffer_get_length(s->pending) == 0)
+		return;
+	frame(s);
+	out = bufferevent_get_output(s->conn->bev);
+	if (now && evbuffer_get_length(out) == 0)
+		/* An error shows again when evhttp writes the rest. */
+		(void)evbuffer_write(s->pending, s->conn->fd);
+	evbuffer_add_buffer(out, s->pending);
+	hf_sink_progress(s);
+}
+
+void
+hf_sink_progress(struct hf_sink *s)
+{
+	if (!s->high || s->finished || hf_sink_backlog(s) >= HF_SINK_LOW)
+		return;
+	s->high = false;
+	if (s->drained != NULL)
+		hf_sink_queue(s, HF_SINK_DRAINED);
+}
+
+void
+hf_sink_end(struct hf_sink *s)
+{
+	HF_CHECK(s->started);
+	if (dead(s))
+		return;
+	flush(s, false);
+	s->finished = true;
+	/* May complete at once and free the request and the connection. */
+	evhttp_send_reply_end(s->ev);
+	stop_reading(s);
+}
+
+void
+hf_sink_abort(struct hf_sink *s)
+{
+	if (dead(s))
+		return;
+	s->finished = true;
+	hf_sink_queue(s, HF_SINK_CUT);
+}
+
+/* What was said so far may still leave; then the chunked body ends without its
+ * last chunk.  Where only a close marks the end, a reset tells the truth. */
+static void
+cut(struct hf_sink *s)
+{
+	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+	struct hf_conn *c = s->conn;
+	struct evbuffer *out;
+
+	if (c == NULL)
+		return;
+	if (s->started && s->chunked) {
+		out = bufferevent_get_output(c->bev);
+		flush(s, true);
+		evbuffer_unfreeze(out, 1);
+		(void)evbuffer_write(out, c->fd);
+		evbuffer_freeze(out, 1);
+	} else {
+		/* evhttp would send a FIN; dissolving sends a RST first. */
+		(void)connect(c->fd, &nowhere, sizeof(nowhere));
+	}
+	hf_conn_close(c);	/* comes back through hf_sink_closed() */
+}
+
+static void
+tell_gone(struct hf_sink *s)
+{
+	void (*gone)(void *) = s->gone;
+	struct hf_conn *c = s->conn;
+
+	s->finished = true;
+	if (c != NULL)
+		hf_conn_close(c);
+	else
+		hf_sink_queue(s, HF_SINK_FREE);
+	gone(s->arg);
+}
+
+void
+hf_sink_work(struct hf_sink *s)
+{
+	unsigned todo = s->todo;
+
+	s->todo = 0;
+	if ((todo & HF_SINK_FREE) != 0) {
+		hf_sink_free(s);
+		return;
+	}
+	if (s->front->closing)
+		return;
+	if ((todo & HF_SINK_CUT) != 0) {
+		cut(s);
+		return;
+	}
+	if (s->finished)
+		return;
+	if ((todo & HF_SINK_GONE) != 0) {
+		tell_gone(s);
+		return;
+	}
+	if ((todo & HF_SINK_FLUSH) != 0)
+		flush(s, true);
+	if ((todo & HF_SINK_DRAINED) != 0 && !s->finished)
+		s->drained(s->arg);
+}

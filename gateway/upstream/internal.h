@@ -1,0 +1,85 @@
+/*
+ * What the files of the upstream room share; nobody else includes it.
+ */
+#ifndef HF_GATEWAY_UPSTREAM_INTERNAL_H
+#define HF_GATEWAY_UPSTREAM_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include <curl/curl.h>
+#include <event2/event_struct.h>
+
+#include "gateway/upstream/resolve.h"
+#include "gateway/upstream/upstream.h"
+
+enum hf_call_state {
+	HF_CALL_RESOLVING,	/* waits for the resolver */
+	HF_CALL_QUEUED,		/* will be given to libcurl by the work event */
+	HF_CALL_RUNNING,	/* libcurl has it */
+	HF_CALL_DEAD		/* cancelled; libcurl may be on the stack */
+};
+
+struct hf_call {
+	LIST_ENTRY(hf_call)	 entry;
+	struct hf_upstream	*u;
+	enum hf_call_state	 state;
+	CURL			*easy;
+	struct curl_slist	*header_list;
+	struct curl_slist	*address_list;
+	struct hf_resolve_wait	*wait;
+	struct hf_http_request	 rq;	/* owned */
+	size_t			 sent;	/* of the body */
+	char			*host;
+	int			 port;
+	struct event		 timer;	/* resolve + connect */
+	int			 connect_ms;
+	int64_t			 started_us, connected_us;
+	struct hf_buf		 headers; /* of the response under way */
+	int			 status;
+	bool			 got_headers; /* the final ones, handed over */
+	bool			 any_byte;
+	bool			 pause;	/* wanted by the caller */
+	bool			 paused; /* libcurl was told so */
+	const struct hf_call_ops *ops;
+	void			*arg;
+	char			 detail[CURL_ERROR_SIZE];
+};
+
+/* libcurl's socket and its event. */
+struct hf_upstream_sock {
+	struct event	 ev;
+	bool		 used;
+	int		 what;	/* CURL_POLL_* */
+};
+
+struct hf_upstream {
+	struct event_base *base;
+	CURLM		*multi;
+	struct hf_resolver *resolver;
+	struct event	*work;
+	struct event	 timer;		/* libcurl's */
+	struct hf_upstream_sock **sock;	/* by descriptor */
+	size_t		 n_sock;
+	LIST_HEAD(, hf_call) calls;
+	unsigned	 n_calls;
+	unsigned	 n_dead;	/* DEAD ones in 'calls' */
+	unsigned	 depth;		/* > 0: inside libcurl */
+	bool		 closing;
+};
+
+/* upstream.c: libcurl reported this transfer as finished. */
+void	hf_call_finished(struct hf_call *c, CURLcode rc);
+void	hf_upstream_reap(struct hf_upstream *u);
+
+/* loop.c */
+int	hf_upstream_loop_init(struct hf_upstream *u, struct hf_error *e);
+void	hf_upstream_loop_free(struct hf_upstream *u);
+/* After any call into libcurl that may have finished transfers. */
+void	hf_upstream_collect(struct hf_upstream *u);
+int	hf_upstream_close_socket(void *upstream, curl_socket_t fd);
+
+/* result.c: pure. */
+void	hf_call_classify(const struct hf_call *c, CURLcode rc,
+	    struct hf_call_result *r);
+
+#endif

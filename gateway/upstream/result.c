@@ -1,0 +1,126 @@
+/*
+ * What a finished call means to the failover policy: libcurl's codes to
+ * classes and reasons.  Pure.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "gateway/upstream/internal.h"
+
+struct meaning {
+	CURLcode	 rc;
+	enum hf_class	 cls;
+	const char	*reason;
+};
+
+static const struct meaning table[] = {
+	{ CURLE_COULDNT_RESOLVE_HOST, HF_CLASS_NETWORK, "resolve" },
+	{ CURLE_COULDNT_CONNECT, HF_CLASS_NETWORK, "connect_failed" },
+	{ CURLE_OPERATION_TIMEDOUT, HF_CLASS_NETWORK, "connect_timeout" },
+	/* The pooled connection died after the request was sent on it; we
+	 * did not let the library send it again. */
+	{ CURLE_SEND_FAIL_REWIND, HF_CLASS_NETWORK, "stale_connection" },
+	{ CURLE_PARTIAL_FILE, HF_CLASS_NETWORK, "eof" },
+	{ CURLE_GOT_NOTHING, HF_CLASS_NETWORK, "eof" },
+	{ CURLE_RECV_ERROR, HF_CLASS_NETWORK, "reset" },
+	{ CURLE_SEND_ERROR, HF_CLASS_NETWORK, "reset" },
+	{ CURLE_SSL_CONNECT_ERROR, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_PEER_FAILED_VERIFICATION, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_SSL_CERTPROBLEM, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_SSL_CIPHER, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_SSL_ISSUER_ERROR, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_SSL_INVALIDCERTSTATUS, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_SSL_CACERT_BADFILE, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_SSL_SHUTDOWN_FAILED, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_USE_SSL_FAILED, HF_CLASS_NETWORK, "tls" },
+	{ CURLE_UNSUPPORTED_PROTOCOL, HF_CLASS_PROVIDER, "bad_http" },
+	{ CURLE_WEIRD_SERVER_REPLY, HF_CLASS_PROVIDER, "bad_http" },
+	{ CURLE_WRITE_ERROR, HF_CLASS_PROVIDER, "bad_http" },
+	{ CURLE_BAD_CONTENT_ENCODING, HF_CLASS_PROVIDER, "bad_http" },
+	{ CURLE_OUT_OF_MEMORY, HF_CLASS_GATEWAY, "memory" },
+	{ CURLE_URL_MALFORMAT, HF_CLASS_GATEWAY, "bad_url" },
+};
+
+static const char *
+connect_reason(long err)
+{
+	switch (err) {
+	case ECONNREFUSED:
+		return "connect_refused";
+	case ETIMEDOUT:
+		return "connect_timeout";
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return "unreachable";
+	case ECONNRESET:
+		return "reset";
+	default:
+		return "connect_failed";
+	}
+}
+
+static void
+name_failure(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
+{
+	long err = 0;
+
+	r->cls = HF_CLASS_NETWORK;
+	r->reason = "failed";
+	for (size_t i = 0; i < hf_countof(table); i++) {
+		if (table[i].rc == rc) {
+			r->cls = table[i].cls;
+			r->reason = table[i].reason;
+		}
+	}
+	if (rc == CURLE_COULDNT_CONNECT) {
+		curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &err);
+		r->reason = connect_reason(err);
+	} else if (rc == CURLE_OPERATION_TIMEDOUT && c->connected_us != 0) {
+		r->reason = "timeout";
+	} else if (rc == CURLE_RECV_ERROR &&
+	    strstr(c->detail, "Chunked") != NULL) {
+		/* The library says so for broken chunk framing as well. */
+		r->cls = HF_CLASS_PROVIDER;
+		r->reason = "bad_http";
+	}
+}
+
+void
+hf_call_classify(const struct hf_call *c, CURLcode rc,
+    struct hf_call_result *r)
+{
+	curl_off_t up = 0, down = 0;
+	long connects = 0, sent = 0, head = 0;
+
+	memset(r, 0, sizeof(*r));
+	r->any_byte = c->any_byte;
+	r->total_us = hf_now_us() - c->started_us;
+	if (c->connected_us != 0)
+		r->connect_us = c->connected_us - c->started_us;
+	if (c->state == HF_CALL_RUNNING) {
+		curl_easy_getinfo(c->easy, CURLINFO_NUM_CONNECTS, &connects);
+		curl_easy_getinfo(c->easy, CURLINFO_SIZE_UPLOAD_T, &up);
+		curl_easy_getinfo(c->easy, CURLINFO_SIZE_DOWNLOAD_T, &down);
+		curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &sent);
+		curl_easy_getinfo(c->easy, CURLINFO_HEADER_SIZE, &head);
+		r->reused = c->connected_us != 0 && connects == 0;
+	}
+	r->bytes_out = (int64_t)up + sent;
+	r->bytes_in = (int64_t)down + head;
+	if (rc == CURLE_OK && c->got_headers) {
+		r->cls = HF_CLASS_NONE;
+		r->clean = true;
+		r->reason = "ok";
+		return;
+	}
+	if (rc == CURLE_OK)
+		rc = CURLE_WEIRD_SERVER_REPLY;
+	name_failure(c, rc, r);
+	if (rc == CURLE_SEND_FAIL_REWIND)
+		r->reused = true;
+	snprintf(r->detail, sizeof(r->detail), "%.159s",
+	    c->detail[0] != '\0' ? c->detail : curl_easy_strerror(rc));
+}

@@ -1,0 +1,550 @@
+/*
+ * Calls of providers: their life from hf_upstream_start() to 'done' or
+ * hf_call_cancel().  Loop thread.
+ *
+ *	RESOLVING ---> QUEUED ---> RUNNING ---> done
+ *	     \____________\___________\_______> DEAD (cancelled)
+ *
+ * No transfer is added or removed while libcurl is on the stack: such wishes
+ * are kept in the call's state and carried out when it has returned.
+ */
+#include <config.h>
+
+#include "gateway/upstream/upstream.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <event2/util.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "gateway/upstream/internal.h"
+
+#define HEADERS_MAX	(256 * 1024)	/* bytes of a response's headers */
+#define POOL_AGE_S	30L		/* idle connections older: not used */
+
+static void	work(evutil_socket_t fd, short what, void *arg);
+static void	connect_late(evutil_socket_t fd, short what, void *arg);
+static void	fail_call(struct hf_call *c, CURLcode rc, const char *detail);
+
+int
+hf_upstream_new(struct hf_upstream **out, struct event_base *base,
+    struct hf_error *e)
+{
+	struct hf_upstream *u = hf_xcalloc(1, sizeof(*u));
+	int rc;
+
+	*out = NULL;
+	signal(SIGPIPE, SIG_IGN);	/* CURLOPT_NOSIGNAL relies on it */
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	u->base = base;
+	LIST_INIT(&u->calls);
+	u->work = event_new(base, -1, 0, work, u);
+	if (u->work == NULL)
+		rc = hf_fail(e, HF_ENOMEM, "upstream events");
+	else
+		rc = hf_upstream_loop_init(u, e);
+	if (rc == 0)
+		rc = hf_resolver_new(&u->resolver, base, e);
+	if (rc < 0) {
+		hf_upstream_free(u);
+		return rc;
+	}
+	*out = u;
+	return 0;
+}
+
+void
+hf_upstream_free(struct hf_upstream *u)
+{
+	struct hf_call *c;
+
+	if (u == NULL)
+		return;
+	u->closing = true;
+	LIST_FOREACH(c, &u->calls, entry)
+		if (c->state != HF_CALL_DEAD)
+			hf_call_cancel(c);
+	hf_upstream_reap(u);
+	hf_upstream_loop_free(u);
+	hf_resolver_free(u->resolver);
+	if (u->work != NULL)
+		event_free(u->work);
+	free(u);
+	curl_global_cleanup();
+}
+
+unsigned
+hf_upstream_in_flight(const struct hf_upstream *u)
+{
+	return u->n_calls;
+}
+
+static void
+call_free(struct hf_call *c)
+{
+	evtimer_del(&c->timer);
+	hf_resolve_cancel(c->wait);
+	if (c->easy != NULL)
+		curl_easy_cleanup(c->easy);
+	curl_slist_free_all(c->header_list);
+	curl_slist_free_all(c->address_list);
+	hf_buf_free(&c->rq.url);
+	if (c->rq.headers.data != NULL)		/* holds the secret */
+		explicit_bzero(c->rq.headers.data, c->rq.headers.cap);
+	hf_buf_free(&c->rq.headers);
+	hf_buf_free(&c->rq.body);
+	hf_buf_free(&c->headers);
+	free(c->host);
+	free(c);
+}
+
+/* Leave the list and libcurl, then end.  Never while libcurl runs. */
+static void
+call_end(struct hf_call *c)
+{
+	HF_CHECK(c->u->depth == 0);
+	LIST_REMOVE(c, entry);
+	if (c->easy != NULL)
+		curl_multi_remove_handle(c->u->multi, c->easy);
+	call_free(c);
+}
+
+void
+hf_upstream_reap(struct hf_upstream *u)
+{
+	struct hf_call *c, *next;
+
+	if (u->n_dead == 0 || u->depth > 0)
+		return;
+	for (c = LIST_FIRST(&u->calls); c != NULL; c = next) {
+		next = LIST_NEXT(c, entry);
+		if (c->state == HF_CALL_DEAD) {
+			u->n_dead--;
+			call_end(c);
+		}
+	}
+}
+
+/* Nothing of the caller's is touched any more from here on. */
+static void
+call_dead(struct hf_call *c)
+{
+	c->state = HF_CALL_DEAD;
+	c->ops = NULL;
+	evtimer_del(&c->timer);
+	hf_resolve_cancel(c->wait);
+	c->wait = NULL;
+	c->u->n_calls--;
+	c->u->n_dead++;
+}
+
+void
+hf_call_cancel(struct hf_call *c)
+{
+	struct hf_upstream *u = c->u;
+
+	if (c->state == HF_CALL_DEAD)
+		return;
+	call_dead(c);
+	if (u->closing)
+		return;
+	/* From a callback of ours or libcurl's the list may be being walked:
+	 * the work event does it in the same pass of the loop. */
+	event_active(u->work, 0, 0);
+}
+
+void
+hf_call_pause(struct hf_call *c, bool pause)
+{
+	c->pause = pause;
+	if (!pause && c->paused)
+		event_active(c->u->work, 0, 0);
+}
+
+/* --- libcurl's callbacks ------------------------------------------------- */
+
+static size_t
+on_read(char *to, size_t size, size_t n, void *arg)
+{
+	struct hf_call *c = arg;
+	size_t room = size * n, left = c->rq.body.size - c->sent;
+
+	if (room > left)
+		room = left;
+	if (room > 0)
+		memcpy(to, c->rq.body.data + c->sent, room);
+	c->sent += room;
+	return room;
+}
+
+static size_t
+on_header(char *p, size_t size, size_t n, void *arg)
+{
+	struct hf_call *c = arg;
+	struct hf_str line = { p, size * n };
+
+	c->any_byte = true;
+	if (c->state == HF_CALL_DEAD)
+		return 0;
+	if (c->got_headers)
+		return line.size;	/* a trailer */
+	if (line.size >= 5 && memcmp(p, "HTTP/", 5) == 0) {
+		const char *sp = memchr(p, ' ', line.size);
+
+		hf_buf_reset(&c->headers);
+		c->status = sp == NULL ? 0 : atoi(sp + 1);
+		return line.size;
+	}
+	if (line.size > 0 && p[0] != '\r' && p[0] != '\n') {
+		hf_buf_putstr(&c->headers, line);
+		return hf_buf_ok(&c->headers) ? line.size : 0;
+	}
+	if (c->status >= 100 && c->status < 200)
+		return line.size;	/* the real one follows */
+	c->got_headers = true;
+	c->ops->headers(c->arg, c->status, hf_buf_str(&c->headers));
+	return c->state == HF_CALL_DEAD ? 0 : line.size;
+}
+
+static size_t
+on_data(char *p, size_t size, size_t n, void *arg)
+{
+	struct hf_call *c = arg;
+
+	c->any_byte = true;
+	if (c->state == HF_CALL_DEAD)
+		return CURL_WRITEFUNC_ERROR;
+	if (c->pause) {
+		c->paused = true;
+		return CURL_WRITEFUNC_PAUSE;	/* the same bytes come again */
+	}
+	c->ops->data(c->arg, (struct hf_str){ p, size * n });
+	return c->state == HF_CALL_DEAD ? CURL_WRITEFUNC_ERROR : size * n;
+}
+
+/* The connection stands (TLS too) and the request is about to be sent. */
+static int
+on_connected(void *arg, char *peer, char *self, int peer_port, int self_port)
+{
+	struct hf_call *c = arg;
+
+	(void)peer;
+	(void)self;
+	(void)peer_port;
+	(void)self_port;
+	c->connected_us = hf_now_us();
+	evtimer_del(&c->timer);
+	return c->state == HF_CALL_DEAD ? CURL_PREREQFUNC_ABORT
+	    : CURL_PREREQFUNC_OK;
+}
+
+/* --- starting ------------------------------------------------------------ */
+
+static struct curl_slist *
+append(struct curl_slist *l, const char *z)
+{
+	struct curl_slist *n = curl_slist_append(l, z);
+
+	HF_CHECK(n != NULL);
+	return n;
+}
+
+/* "Name: value" lines to libcurl's list. */
+static int
+set_headers(struct hf_call *c, struct hf_error *e)
+{
+	struct hf_str rest = hf_buf_str(&c->rq.headers);
+	struct curl_slist *l = append(NULL, "Expect:");	/* never wait for 100 */
+	bool encoding = false;
+
+	while (rest.size > 0) {
+		const char *lf = memchr(rest.p, '\n', rest.size);
+		size_t n = lf == NULL ? rest.size : (size_t)(lf - rest.p);
+		size_t skip = lf == NULL ? n : n + 1;
+		char *z;
+
+		while (n > 0 && rest.p[n - 1] == '\r')
+			n--;
+		for (size_t i = 0; i < n; i++) {
+			if ((unsigned char)rest.p[i] >= 0x20 ||
+			    rest.p[i] == '\t')
+				continue;
+			curl_slist_free_all(l);
+			return hf_fail(e, HF_EINVAL,
+			    "control byte in a request header");
+		}
+		if (n > 0) {
+			z = hf_xstrndup(rest.p, n);
+			encoding |= strncasecmp(z, "accept-encoding:", 16) == 0;
+			l = append(l, z);
+			explicit_bzero(z, n);
+			free(z);
+		}
+		rest = (struct hf_str){ rest.p + skip, rest.size - skip };
+	}
+	if (!encoding)
+		l = append(l, "Accept-Encoding: identity");
+	c->header_list = l;
+	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, l);
+	return 0;
+}
+
+static void
+set_options(struct hf_call *c)
+{
+	CURL *h = c->easy;
+
+	curl_easy_setopt(h, CURLOPT_PRIVATE, c);
+	curl_easy_setopt(h, CURLOPT_URL, c->rq.url.data);
+	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->detail);
+	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(h, CURLOPT_PROXY, "");
+	curl_easy_setopt(h, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+	curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(h, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+	curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(h, CURLOPT_HTTP_VERSION,
+	    (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(h, CURLOPT_USERAGENT, "holdfast/" PACKAGE_VERSION);
+	curl_easy_setopt(h, CURLOPT_MAXAGE_CONN, POOL_AGE_S);
+	curl_easy_setopt(h, CURLOPT_TCP_NODELAY, 1L);
+	curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, 30L);
+	curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, 10L);
+	/* The timer of ours is the deadline; this one only a fence. */
+	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS,
+	    (long)c->connect_ms + 5000);
+	curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION,
+	    hf_upstream_close_socket);
+	curl_easy_setopt(h, CURLOPT_CLOSESOCKETDATA, c->u);
+	curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, on_connected);
+	curl_easy_setopt(h, CURLOPT_PREREQDATA, c);
+	curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(h, CURLOPT_HEADERDATA, c);
+	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(h, CURLOPT_WRITEDATA, c);
+	if (c->rq.body.size == 0)
+		return;
+	/* A read function and no seek function: the library cannot send the
+	 * body a second time on its own. */
+	curl_easy_setopt(h, CURLOPT_POST, 1L);
+	curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE,
+	    (curl_off_t)c->rq.body.size);
+	curl_easy_setopt(h, CURLOPT_READFUNCTION, on_read);
+	curl_easy_setopt(h, CURLOPT_READDATA, c);
+}
+
+/* Host and port of the URL; literals need no resolver. */
+static int
+parse_url(struct hf_call *c, bool *literal, struct hf_error *e)
+{
+	CURLU *url = curl_url();
+	char *host = NULL, *port = NULL;
+	unsigned char addr[16];
+	int rc = 0;
+
+	HF_CHECK(url != NULL);
+	if (c->rq.url.size == 0 ||
+	    strlen(c->rq.url.data) != c->rq.url.size ||
+	    curl_url_set(url, CURLUPART_URL, c->rq.url.data, 0) != CURLUE_OK ||
+	    curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) !=
+	    CURLUE_OK) {
+		rc = hf_fail(e, HF_EINVAL, "malformed URL");
+		goto out;
+	}
+	c->host = hf_xstrdup(host);
+	c->port = atoi(port);
+	*literal = host[0] == '[' || evutil_inet_pton(AF_INET, host, addr) == 1;
+out:
+	curl_free(host);
+	curl_free(port);
+	curl_url_cleanup(url);
+	return rc;
+}
+
+static void
+set_addresses(struct hf_call *c, const char *addresses)
+{
+	char entry[1400];
+
+	snprintf(entry, sizeof(entry), "+%s:%d:%s", c->host, c->port,
+	    addresses);
+	c->address_list = append(NULL, entry);
+	curl_easy_setopt(c->easy, CURLOPT_RESOLVE, c->address_list);
+}
+
+/* QUEUED to RUNNING. */
+static void
+give_to_curl(struct hf_call *c)
+{
+	CURLMcode rc;
+
+	c->state = HF_CALL_RUNNING;
+	rc = curl_multi_add_handle(c->u->multi, c->easy);
+	if (rc != CURLM_OK)
+		fail_call(c, CURLE_OUT_OF_MEMORY, curl_multi_strerror(rc));
+}
+
+static void
+queue_call(struct hf_call *c)
+{
+	c->state = HF_CALL_QUEUED;
+	event_active(c->u->work, 0, 0);
+}
+
+static void
+on_resolved(void *arg, const char *addresses, const char *why)
+{
+	struct hf_call *c = arg;
+
+	c->wait = NULL;
+	if (addresses == NULL) {
+		fail_call(c, CURLE_COULDNT_RESOLVE_HOST, why);
+		return;
+	}
+	set_addresses(c, addresses);
+	queue_call(c);
+}
+
+/* The request's buffers move; the caller keeps empty ones. */
+static void
+take_request(struct hf_call *c, struct hf_http_request *rq)
+{
+	c->rq = *rq;
+	hf_buf_init(&rq->url, c->rq.url.max);
+	hf_buf_init(&rq->headers, c->rq.headers.max);
+	hf_buf_init(&rq->body, c->rq.body.max);
+}
+
+int
+hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
+    int connect_ms, const struct hf_call_ops *ops, void *arg,
+    struct hf_call **out, struct hf_error *e)
+{
+	struct timeval tv = { connect_ms / 1000, connect_ms % 1000 * 1000 };
+	struct hf_call *c = hf_xcalloc(1, sizeof(*c));
+	const char *known = NULL;
+	bool literal = false;
+	int rc;
+
+	*out = NULL;
+	c->u = u;
+	c->ops = ops;
+	c->arg = arg;
+	c->connect_ms = connect_ms;
+	c->started_us = hf_now_us();
+	hf_buf_init(&c->headers, HEADERS_MAX);
+	evtimer_assign(&c->timer, u->base, connect_late, c);
+	take_request(c, rq);
+	c->easy = curl_easy_init();
+	if (c->easy == NULL)
+		rc = hf_fail(e, HF_ENOMEM, "curl_easy_init");
+	else if ((rc = parse_url(c, &literal, e)) == 0)
+		rc = set_headers(c, e);
+	if (rc < 0) {
+		call_free(c);
+		return rc;
+	}
+	set_options(c);
+	LIST_INSERT_HEAD(&u->calls, c, entry);
+	u->n_calls++;
+	evtimer_add(&c->timer, &tv);
+	if (!literal) {
+		known = hf_resolve_cached(u->resolver, c->host);
+		if (known != NULL)
+			set_addresses(c, known);
+		else
+			c->wait = hf_resolve(u->resolver, c->host,
+			    on_resolved, c);
+	}
+	if (c->wait == NULL)
+		queue_call(c);
+	*out = c;
+	return 0;
+}
+
+/* --- ending -------------------------------------------------------------- */
+
+void
+hf_call_finished(struct hf_call *c, CURLcode rc)
+{
+	const struct hf_call_ops *ops = c->ops;
+	struct hf_upstream *u = c->u;
+	struct hf_call_result r;
+	void *arg = c->arg;
+
+	if (c->state == HF_CALL_DEAD)
+		return;		/* reaped by the caller */
+	hf_call_classify(c, rc, &r);
+	call_dead(c);
+	/* A new call may start from here; this one ends right after. */
+	ops->done(arg, &r);
+	if (!u->closing)
+		event_active(u->work, 0, 0);
+}
+
+static void
+fail_call(struct hf_call *c, CURLcode rc, const char *detail)
+{
+	snprintf(c->detail, sizeof(c->detail), "%s", detail);
+	hf_call_finished(c, rc);
+}
+
+static void
+connect_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_call *c = arg;
+
+	(void)fd;
+	(void)what;
+	fail_call(c, CURLE_OPERATION_TIMEDOUT,
+	    c->state == HF_CALL_RESOLVING && c->wait != NULL
+	    ? "name not resolved in time" : "not connected in time");
+}
+
+static void
+resume(struct hf_call *c)
+{
+	c->paused = false;
+	c->u->depth++;
+	curl_easy_pause(c->easy, CURLPAUSE_CONT);	/* may deliver data */
+	c->u->depth--;
+}
+
+static struct hf_call *
+next_task(struct hf_upstream *u)
+{
+	struct hf_call *c;
+
+	LIST_FOREACH(c, &u->calls, entry)
+		if (c->state == HF_CALL_QUEUED ||
+		    (c->state == HF_CALL_RUNNING && c->paused && !c->pause))
+			return c;
+	return NULL;
+}
+
+static void
+work(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_upstream *u = arg;
+	struct hf_call *c;
+
+	(void)fd;
+	(void)what;
+	hf_upstream_reap(u);
+	/* Callbacks may change the list: look again after each. */
+	while ((c = next_task(u)) != NULL) {
+		if (c->state == HF_CALL_QUEUED)
+			give_to_curl(c);
+		else
+			resume(c);
+		hf_upstream_collect(u);
+	}
+}
