@@ -107,7 +107,7 @@ hf_migrate_check(struct hf_db *db, const struct hf_migration *m, unsigned n,
     struct hf_error *e)
 {
 	int64_t version = 0;
-	int rc = hf_db_exec(db, "BEGIN", e);
+	int rc = hf_db_exec(db, "BEGIN DEFERRED", e);
 
 	if (rc < 0)
 		return rc;

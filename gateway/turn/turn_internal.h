@@ -11,8 +11,8 @@
  * WAITING and a failed call lead back to REBUILDING, never straight to
  * CALLING: that every attempt's payload comes from disk is a missing edge.
  */
-#ifndef HF_GATEWAY_TURN_INTERNAL_H
-#define HF_GATEWAY_TURN_INTERNAL_H
+#ifndef HF_GATEWAY_TURN_TURN_INTERNAL_H
+#define HF_GATEWAY_TURN_TURN_INTERNAL_H
 
 #include "base/sm.h"
 #include "gateway/turn/plan.h"
