@@ -1,0 +1,768 @@
+/*
+ * The anthropic dialect: requests from items, and answers, errors and streams
+ * in every split.
+ */
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "tests/unit/wire_util.h"
+
+#define SSE	"content-type: text/event-stream\r\n"
+#define JSON	"Content-Type: application/json\r\n"
+#define E(type, rest) "event: " type "\ndata: {\"type\":\"" type "\"" rest \
+	" }\n\n"
+#define START	E("message_start", ",\"message\":{\"id\":\"msg_1\",\"usage\":{" \
+	"\"input_tokens\":31,\"cache_creation_input_tokens\":5," \
+	"\"cache_read_input_tokens\":4,\"output_tokens\":1}}")
+#define TEXT(i)	E("content_block_start", ",\"index\":" i ",\"content_block\":{" \
+	"\"type\":\"text\",\"text\":\"\"}")
+#define TD(i, t) E("content_block_delta", ",\"index\":" i ",\"delta\":{" \
+	"\"type\":\"text_delta\",\"text\":\"" t "\"}")
+#define TOOL(i, id, name) E("content_block_start", ",\"index\":" i "," \
+	"\"content_block\":{\"type\":\"tool_use\",\"id\":\"" id "\"," \
+	"\"name\":\"" name "\",\"input\":{}}")
+#define JD(i, t) E("content_block_delta", ",\"index\":" i ",\"delta\":{" \
+	"\"type\":\"input_json_delta\",\"partial_json\":\"" t "\"}")
+#define BSTOP(i) E("content_block_stop", ",\"index\":" i)
+#define DELTA(reason) E("message_delta", ",\"delta\":{\"stop_reason\":" reason \
+	",\"stop_sequence\":null},\"usage\":{\"output_tokens\":22}")
+#define STOP	E("message_stop", "")
+#define PING	E("ping", "")
+#define USED	"usage(40,22,4,-1)"
+#define EOF_ERROR "error(network,eof,200,-1,,,)"
+
+static const struct wire_case streams[] = {
+	{ "text", 200, SSE,
+	  S(START TEXT("0") PING TD("0", "Let me ") TD("0", "look.")
+	  BSTOP("0") DELTA("\"end_turn\"") STOP), true,
+	  "begin text(Let me ) text(look.) finish(stop) " USED " done" },
+	{ "text and two tools", 200, SSE,
+	  S(START TEXT("0") TD("0", "Hm.") BSTOP("0")
+	  TOOL("1", "toolu_1", "f") JD("1", "") JD("1", "{\\\"id\\\":")
+	  JD("1", "42}") BSTOP("1") TOOL("2", "toolu_2", "g") BSTOP("2")
+	  DELTA("\"tool_use\"") STOP), true,
+	  "begin text(Hm.) tool(toolu_1,f,{\"id\":42}) tool(toolu_2,g,{}) "
+	  "finish(tool_calls) " USED " done" },
+	{ "no space after the colon", 200, SSE,
+	  S("event:message_start\ndata:{\"type\":\"message_start\"}\n\n"
+	  "event:content_block_delta\ndata:{\"type\":\"content_block_delta\","
+	  "\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n"
+	  "event:message_delta\ndata:{\"type\":\"message_delta\",\"delta\":{"
+	  "\"stop_reason\":\"end_turn\"}}\n\n"
+	  "event:message_stop\ndata:{\"type\":\"message_stop\"}\n\n"), true,
+	  "begin text(a) finish(stop) done" },
+	{ "type only in the event", 200, SSE,
+	  S("event: message_start\ndata: {}\n\nevent: content_block_delta\n"
+	  "data: {\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":"
+	  "\"a\"}}\n\nevent: message_delta\ndata: {\"delta\":{"
+	  "\"stop_reason\":\"end_turn\"}}\n\nevent: message_stop\n"
+	  "data: {}\n\n"), true, "begin text(a) finish(stop) done" },
+	{ "type only in the data", 200, SSE,
+	  S("data: {\"type\":\"message_start\"}\n\ndata: {\"type\":"
+	  "\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"}}\n\n"
+	  "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n"), true,
+	  "begin finish(length) done" },
+	{ "thinking is left aside", 200, SSE,
+	  S(START E("content_block_start", ",\"index\":0,\"content_block\":{"
+	  "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}")
+	  E("content_block_delta", ",\"index\":0,\"delta\":{\"type\":"
+	  "\"thinking_delta\",\"thinking\":\"hm\"}")
+	  E("content_block_delta", ",\"index\":0,\"delta\":{\"type\":"
+	  "\"signature_delta\",\"signature\":\"s\"}") BSTOP("0")
+	  E("content_block_start", ",\"index\":1,\"content_block\":{"
+	  "\"type\":\"redacted_thinking\",\"data\":\"x\"}") BSTOP("1")
+	  TEXT("2") TD("2", "a") BSTOP("2") DELTA("\"stop_sequence\"") STOP),
+	  true, "begin text(a) finish(stop) " USED " done" },
+	{ "unknown events and deltas", 200, SSE,
+	  S(START E("shiny_new", ",\"x\":1") E("content_block_delta",
+	  ",\"index\":9,\"delta\":{\"type\":\"new_delta\",\"x\":1}")
+	  DELTA("\"end_turn\"") STOP), true,
+	  "begin finish(stop) " USED " done" },
+	{ "refusal", 200, SSE, S(START DELTA("\"refusal\"") STOP), true,
+	  "begin finish(content_filter) " USED " done" },
+	{ "window exceeded", 200, SSE,
+	  S(START DELTA("\"model_context_window_exceeded\"") STOP), true,
+	  "begin finish(length) " USED " done" },
+	{ "pause", 200, SSE, S(START DELTA("\"pause_turn\"") STOP), true,
+	  "begin finish(stop) " USED " done" },
+	{ "unknown reason", 200, SSE, S(START DELTA("\"odd\"") STOP), true,
+	  "begin error(provider,bad_finish,200,-1,,,)" },
+	{ "no reason", 200, SSE, S(START DELTA("null") STOP), true,
+	  "begin error(provider,no_finish,200,-1,,,)" },
+	{ "corrected usage", 200, SSE,
+	  S(START E("message_delta", ",\"delta\":{\"stop_reason\":\"end_turn\"}"
+	  ",\"usage\":{\"input_tokens\":7,\"cache_creation_input_tokens\":0,"
+	  "\"cache_read_input_tokens\":1,\"output_tokens\":3,"
+	  "\"output_tokens_details\":{\"thinking_tokens\":2}}") STOP), true,
+	  "begin finish(stop) usage(8,3,1,2) done" },
+	{ "no usage", 200, SSE,
+	  S(E("message_start", ",\"message\":{}") E("message_delta",
+	  ",\"delta\":{\"stop_reason\":\"end_turn\"}") STOP), true,
+	  "begin finish(stop) done" },
+	{ "no message_stop, clean", 200, SSE,
+	  S(START TEXT("0") TD("0", "a") BSTOP("0") DELTA("\"end_turn\"")),
+	  true, "begin text(a) " EOF_ERROR },
+	{ "no message_stop, cut", 200, SSE,
+	  S(START TEXT("0") TD("0", "a")), false,
+	  "begin text(a) " EOF_ERROR },
+	{ "message_stop without blank line", 200, SSE,
+	  S(START DELTA("\"end_turn\"") "event: message_stop\n"
+	  "data: {\"type\":\"message_stop\"}"), true,
+	  "begin finish(stop) " USED " done" },
+	{ "comments at the end", 200, SSE,
+	  S(START DELTA("\"end_turn\"") STOP ": bye\n\n"), true,
+	  "begin finish(stop) " USED " done" },
+	{ "error event", 200, SSE,
+	  S(START TEXT("0") TD("0", "a") E("error", ",\"error\":{\"type\":"
+	  "\"overloaded_error\",\"message\":\"Overloaded\"}")), true,
+	  "begin text(a) error(capacity,overloaded,200,-1,Overloaded,,"
+	  "overloaded_error)" },
+	{ "error first", 200, SSE,
+	  S(E("error", ",\"error\":{\"type\":\"api_error\",\"message\":"
+	  "\"m\"}")), true,
+	  "error(provider,error_in_200,200,-1,m,,api_error)" },
+	{ "error after the reason", 200, SSE,
+	  S(START DELTA("\"end_turn\"") E("error", ",\"error\":{\"type\":"
+	  "\"api_error\",\"message\":\"m\"}")), true,
+	  "begin error(provider,error_in_200,200,-1,m,,api_error)" },
+	{ "broken JSON", 200, SSE,
+	  S(START "event: content_block_delta\ndata: {\"type\":\n\n" STOP),
+	  true, "begin error(provider,bad_json,200,-1,,,)" },
+	{ "tool cut by the limit", 200, SSE,
+	  S(START TOOL("0", "toolu_1", "f") JD("0", "{\\\"a\\\":")
+	  BSTOP("0") DELTA("\"max_tokens\"") STOP), true,
+	  "begin finish(length) " USED " done" },
+	{ "tool cut by the stream", 200, SSE,
+	  S(START TOOL("0", "t1", "f") JD("0", "{}") BSTOP("0")
+	  TOOL("1", "t2", "f") JD("1", "{\\\"a\\\":")), false,
+	  "begin tool(t1,f,{}) " EOF_ERROR },
+	{ "odd arguments", 200, SSE,
+	  S(START TOOL("0", "t1", "f") JD("0", "[1]") BSTOP("0")
+	  DELTA("\"tool_use\"") STOP), true,
+	  "begin tool(t1,f,[1]) finish(tool_calls) " USED " done" },
+	{ "arguments cut inside an escape", 200, SSE,
+	  S(START TOOL("0", "t1", "f") JD("0", "{\\\"a\\\":\\\"\\\\u00")
+	  JD("0", "e9\\\"}") BSTOP("0") DELTA("\"tool_use\"") STOP), true,
+	  "begin tool(t1,f,{\"a\":\"\\u00e9\"}) finish(tool_calls) " USED
+	  " done" },
+	{ "input in the start", 200, SSE,
+	  S(START E("content_block_start", ",\"index\":0,\"content_block\":{"
+	  "\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"f\",\"input\":{"
+	  "\"a\": 1}}") BSTOP("0") DELTA("\"tool_use\"") STOP), true,
+	  "begin tool(t1,f,{\"a\":1}) finish(tool_calls) " USED " done" },
+	{ "tool without name", 200, SSE,
+	  S(START TOOL("0", "t1", "") BSTOP("0") DELTA("\"tool_use\"") STOP),
+	  true, "begin error(provider,bad_tool_call,200,-1,,,)" },
+	{ "blocks without index", 200, SSE,
+	  S(START E("content_block_start", ",\"content_block\":{\"type\":"
+	  "\"tool_use\",\"id\":\"t1\",\"name\":\"f\",\"input\":{}}")
+	  E("content_block_delta", ",\"delta\":{\"type\":"
+	  "\"input_json_delta\",\"partial_json\":\"{}\"}")
+	  E("content_block_stop", "") DELTA("\"tool_use\"") STOP), true,
+	  "begin tool(t1,f,{}) finish(tool_calls) " USED " done" },
+	{ "delta without block", 200, SSE,
+	  S(START JD("3", "{}") E("content_block_delta", ",\"delta\":{"
+	  "\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}")
+	  DELTA("\"end_turn\"") STOP), true,
+	  "begin finish(stop) " USED " done" },
+};
+
+static const struct wire_case plain[] = {
+	{ "answer", 200, JSON,
+	  S("{\"id\":\"msg\",\"type\":\"message\",\"role\":\"assistant\","
+	  "\"content\":[{\"type\":\"text\",\"text\":\"Let me look.\"},"
+	  "{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"f\",\"input\":"
+	  "{\"id\": 42}},{\"type\":\"tool_use\",\"id\":\"toolu_2\",\"name\":"
+	  "\"g\",\"input\":{}}],\"stop_reason\":\"tool_use\",\"usage\":{"
+	  "\"input_tokens\":31,\"output_tokens\":22}}"), true,
+	  "begin text(Let me look.) tool(toolu_1,f,{\"id\":42}) "
+	  "tool(toolu_2,g,{}) finish(tool_calls) usage(31,22,-1,-1) done" },
+	{ "thinking", 200, JSON,
+	  S("{\"content\":[{\"type\":\"thinking\",\"thinking\":\"x\","
+	  "\"signature\":\"s\"},{\"type\":\"text\",\"text\":\"a\"}],"
+	  "\"stop_reason\":\"end_turn\"}"), true,
+	  "begin text(a) finish(stop) done" },
+	{ "nothing said", 200, JSON,
+	  S("{\"content\":[],\"stop_reason\":\"end_turn\"}"), true,
+	  "begin finish(stop) done" },
+	{ "no reason", 200, JSON,
+	  S("{\"content\":[],\"stop_reason\":null}"), true,
+	  "begin error(provider,no_finish,200,-1,,,)" },
+	{ "something else", 200, JSON, S("{\"choices\":[]}"), true,
+	  "error(provider,no_content,200,-1,,,)" },
+	{ "error in a 200", 200, JSON,
+	  S("{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
+	  "\"message\":\"m\"}}"), true,
+	  "error(capacity,rate_limit,200,-1,m,,rate_limit_error)" },
+	{ "cut", 200, JSON, S("{\"content\":[{\"type\":\"te"), false,
+	  EOF_ERROR },
+	{ "HTML", 200, "content-type: text/html\r\n", S("<html>"), true,
+	  "error(provider,html,200,-1,,,)" },
+};
+
+#define ERR(type, msg) S("{\"type\":\"error\",\"error\":{\"type\":\"" type \
+	"\",\"message\":\"" msg "\"},\"request_id\":\"req_1\"}")
+
+/* One row for each rule of the table. */
+static const struct wire_case errors[] = {
+	{ "too large type", 400, JSON, ERR("request_too_large", "m"), true,
+	  "error(context,request_too_large,400,-1,m,,request_too_large)" },
+	{ "413", 413, "", S(""), true,
+	  "error(context,http_413,413,-1,,,)" },
+	{ "prompt", 400, JSON,
+	  ERR("invalid_request_error", "prompt is too long: 9 > 8"), true,
+	  "error(context,context_length,400,-1,prompt is too long: 9 > 8,,"
+	  "invalid_request_error)" },
+	{ "limit", 400, JSON, ERR("invalid_request_error",
+	  "input length and max_tokens exceed context limit"), true,
+	  "error(context,context_length,400,-1,"
+	  "input length and max_tokens exceed context limit,,"
+	  "invalid_request_error)" },
+	{ "window", 400, JSON,
+	  ERR("invalid_request_error", "the context window"), true,
+	  "error(context,context_length,400,-1,the context window,,"
+	  "invalid_request_error)" },
+	{ "policy", 400, JSON, ERR("invalid_request_error",
+	  "Output blocked by content filtering policy"), true,
+	  "error(policy,content_policy,400,-1,"
+	  "Output blocked by content filtering policy,,"
+	  "invalid_request_error)" },
+	{ "credit", 400, JSON, ERR("invalid_request_error",
+	  "Your credit balance is too low"), true,
+	  "error(auth,insufficient_quota,400,-1,"
+	  "Your credit balance is too low,,invalid_request_error)" },
+	{ "401", 401, JSON, ERR("authentication_error", "m"), true,
+	  "error(auth,authentication_error,401,-1,m,,authentication_error)" },
+	{ "402", 402, JSON, ERR("billing_error", "m"), true,
+	  "error(auth,billing_error,402,-1,m,,billing_error)" },
+	{ "403", 403, JSON, ERR("permission_error", "m"), true,
+	  "error(auth,permission_error,403,-1,m,,permission_error)" },
+	{ "404", 404, JSON, ERR("not_found_error", "model: x"), true,
+	  "error(auth,model_not_found,404,-1,model: x,,not_found_error)" },
+	{ "403 of a proxy", 403, "", S("<html>"), true,
+	  "error(auth,http_403,403,-1,,,)" },
+	{ "429", 429, JSON "retry-after: 3\r\n",
+	  ERR("rate_limit_error", "m"), true,
+	  "error(capacity,http_429,429,3000,m,,rate_limit_error)" },
+	{ "503", 503, "", S(""), true,
+	  "error(capacity,http_503,503,-1,,,)" },
+	{ "529", 529, JSON, ERR("overloaded_error", "Overloaded"), true,
+	  "error(capacity,http_529,529,-1,Overloaded,,overloaded_error)" },
+	{ "overloaded elsewhere", 500, JSON, ERR("overloaded_error", "m"),
+	  true, "error(capacity,overloaded,500,-1,m,,overloaded_error)" },
+	{ "rate limit elsewhere", 400, JSON, ERR("rate_limit_error", "m"),
+	  true, "error(capacity,rate_limit,400,-1,m,,rate_limit_error)" },
+	{ "408", 408, "", S(""), true, "error(provider,http_408,408,-1,,,)" },
+	{ "409", 409, JSON, ERR("conflict_error", "m"), true,
+	  "error(provider,http_409,409,-1,m,,conflict_error)" },
+	{ "425", 425, "", S(""), true, "error(provider,http_425,425,-1,,,)" },
+	{ "400 of a proxy", 400, "", S("<html>"), true,
+	  "error(provider,http_400,400,-1,,,)" },
+	{ "400", 400, JSON,
+	  ERR("invalid_request_error", "messages.1: bad"), true,
+	  "error(caller,http_400,400,-1,messages.1: bad,,"
+	  "invalid_request_error)" },
+	{ "invalid in a 200", 200, JSON, ERR("invalid_request_error", "m"),
+	  true, "error(caller,invalid_request,200,-1,m,,"
+	  "invalid_request_error)" },
+	{ "500", 500, JSON, ERR("api_error", "m"), true,
+	  "error(provider,http_500,500,-1,m,,api_error)" },
+	{ "502", 502, "content-type: text/html\r\n", S("<html>"), true,
+	  "error(provider,http_502,502,-1,,,)" },
+	{ "504", 504, JSON, ERR("timeout_error", "m"), true,
+	  "error(provider,http_504,504,-1,m,,timeout_error)" },
+};
+
+static void
+check_all(const struct wire_case *c, size_t n)
+{
+	for (; n > 0; n--, c++)
+		wire_check(hf_dialect(HF_DIALECT_ANTHROPIC), c);
+}
+
+static void
+test_streams(void **state)
+{
+	(void)state;
+	check_all(streams, hf_countof(streams));
+}
+
+static void
+test_plain(void **state)
+{
+	(void)state;
+	check_all(plain, hf_countof(plain));
+}
+
+static void
+test_errors(void **state)
+{
+	(void)state;
+	check_all(errors, hf_countof(errors));
+}
+
+/* Complete only with the whole message_stop. */
+static void
+test_cut_everywhere(void **state)
+{
+	const struct wire_case *c = &streams[1];
+	size_t n, end = c->body.size - 2;	/* its newlines may be missing */
+
+	(void)state;
+	for (n = 0; n <= c->body.size; n++) {
+		struct wire_case cut = *c;
+		struct hf_buf out;
+		bool done;
+
+		hf_buf_init(&out, HF_BUF_NOCAP);
+		cut.body.size = n;
+		cut.clean = n % 2 == 0;
+		wire_decode(hf_dialect(HF_DIALECT_ANTHROPIC), &cut, 0,
+		    SIZE_MAX / 2, &out);
+		done = strstr(out.data, " done") != NULL;
+		assert_int_equal(done, n >= end);
+		assert_int_equal(!done, strstr(out.data, "error(") != NULL);
+		hf_buf_free(&out);
+	}
+}
+
+static void
+count_events(void *arg, const struct hf_event *ev)
+{
+	unsigned *n = arg;
+
+	n[ev->type]++;
+	if (ev->type == HF_EV_TOOL_CALL)
+		n[15] = (unsigned)ev->tool.arguments.size;
+}
+
+static void
+test_large_arguments(void **state)
+{
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_ANTHROPIC);
+	unsigned n[16] = { 0 }, i, k;
+	struct hf_decoder *d = dl->decoder_new(&wire_target, true,
+	    count_events, n);
+	struct hf_buf b;
+	int64_t t0 = hf_now_us();
+
+	(void)state;
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_decoder_headers(d, 200, hf_str(SSE));
+	hf_decoder_data(d, hf_str(START TOOL("0", "t", "f")
+	    JD("0", "{\\\"a\\\":\\\"")));
+	for (i = 0; i < 20000; i++) {
+		hf_buf_reset(&b);
+		hf_buf_puts(&b, "event: content_block_delta\ndata: {\"type\":"
+		    "\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
+		    "\"input_json_delta\",\"partial_json\":\"");
+		for (k = 0; k < 10; k++)
+			hf_buf_puts(&b, "0123456789");
+		hf_buf_puts(&b, "\"}}\n\n");
+		hf_decoder_data(d, hf_buf_str(&b));
+	}
+	hf_decoder_data(d, hf_str(JD("0", "\\\"}") BSTOP("0")
+	    DELTA("\"tool_use\"") STOP));
+	assert_true(hf_decoder_finished(d));
+	assert_int_equal(n[HF_EV_TOOL_CALL], 1);
+	assert_int_equal(n[HF_EV_PROGRESS], 20003);
+	assert_int_equal(n[15], 2000008);
+	assert_true(hf_now_us() - t0 < 10 * 1000000);
+	hf_decoder_free(d);
+	hf_buf_free(&b);
+}
+
+/* --- requests ------------------------------------------------------------- */
+
+#define ID	"call_Q7r2Zk9LmN4pT6vX8yB1cD3e"
+#define CALL(id, args) "{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"" \
+	args "\"}"
+#define RESULT(id, c) "{\"id\":\"" id "\",\"content\":" c "}"
+#define SAID(c)	"{\"content\":\"" c "\"}"
+#define T(t)	"{\"type\":\"text\",\"text\":\"" t "\"}"
+#define USER(blocks) "{\"role\":\"user\",\"content\":[" blocks "]}"
+#define ASST(blocks) "{\"role\":\"assistant\",\"content\":[" blocks "]}"
+#define USE(id, input) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":" \
+	"\"f\",\"input\":" input "}"
+#define RES(id, more) "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\"" \
+	more "}"
+
+static void
+expect(const struct hf_item *item, unsigned n, const char *params,
+    const char *member, const char *want)
+{
+	wire_expect(hf_dialect(HF_DIALECT_ANTHROPIC), item, n, params, member,
+	    want);
+}
+
+static void
+test_golden(void **state)
+{
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_SYSTEM,
+		    SAID("You are the Acme phone line.")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("Acme, how can I help?")),
+		wire_message(HF_ROLE_USER, SAID("Where is order 42?")),
+		wire_call(1, CALL(ID, "{\\\"id\\\":42}")),
+		wire_result(RESULT(ID, "\"packed\"")),
+	};
+	char *body = wire_build(hf_dialect(HF_DIALECT_ANTHROPIC), item, 5,
+	    "{\"max_completion_tokens\":200,\"tools\":[{\"type\":\"function\","
+	    "\"function\":{\"name\":\"f\",\"description\":\"Order state\","
+	    "\"parameters\":{\"type\":\"object\",\"properties\":{\"id\":{"
+	    "\"type\":\"integer\"}},\"required\":[\"id\"]}}}]}", true);
+
+	(void)state;
+	assert_string_equal(body, "{\"model\":\"m\",\"max_tokens\":200,"
+	    "\"system\":[" T("You are the Acme phone line.") "],\"messages\":["
+	    USER(T("(call connected)")) "," ASST(T("Acme, how can I help?"))
+	    "," USER(T("Where is order 42?")) "," ASST(USE(ID, "{\"id\":42}"))
+	    "," USER(RES(ID, ",\"content\":\"packed\"")) "],\"tools\":[{"
+	    "\"name\":\"f\",\"description\":\"Order state\",\"input_schema\":{"
+	    "\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"integer\"}"
+	    "},\"required\":[\"id\"]}}],\"stream\":true}");
+	free(body);
+}
+
+static void
+test_parallel_tools(void **state)
+{
+	/* Text and two calls in one message, both results in the next, in the
+	 * order of the calls and before the user's text. */
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("Hm.")),
+		wire_call(1, CALL("a", "{ \\\"x\\\" : 1.10 }")),
+		wire_call(1, CALL("b", "")),
+		wire_result(RESULT("b", "[{\"type\":\"text\",\"text\":\"rb\"},"
+		    "{\"type\":\"text\",\"text\":\"\"}]")),
+		wire_result(RESULT("a", "\"\"")),
+		wire_message(HF_ROLE_USER, SAID("and?")),
+		wire_message(HF_ROLE_USER, SAID("hello?")),
+	};
+
+	(void)state;
+	expect(item, hf_countof(item), "{}", "messages", "["
+	    USER(T("q")) "," ASST(T("Hm.") "," USE("a", "{ \"x\" : 1.10 }") ","
+	    USE("b", "{}")) "," USER(RES("a", "") "," RES("b",
+	    ",\"content\":[" T("rb") "]") "," T("and?") "," T("hello?")) "]");
+}
+
+static void
+test_orphans(void **state)
+{
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_call(1, CALL("a", "{}")),
+		wire_result(RESULT("zz", "\"orphan\"")),
+		wire_message(HF_ROLE_USER, SAID("q2")),
+	};
+
+	(void)state;
+	expect(item, hf_countof(item), "{}", "messages", "[" USER(T("q")) ","
+	    ASST(USE("a", "{}")) "," USER(RES("a", ",\"content\":"
+	    "\"call interrupted, no result\",\"is_error\":true") "," T("q2"))
+	    "]");
+}
+
+static void
+test_arguments(void **state)
+{
+	static const struct { const char *body, *input; } row[] = {
+		{ CALL("a", ""), "{}" },
+		{ CALL("a", " \\n"), "{}" },
+		{ CALL("a", "{}"), "{}" },
+		{ CALL("a", "{\\\"a\\\":\\\"\\\\u00e9\\\"}"),
+		  "{\"a\":\"\\u00e9\"}" },
+		{ CALL("a", "{\\\"n\\\":2512292042121000001}"),
+		  "{\"n\":2512292042121000001}" },
+		{ CALL("a", "{\\\"a\\\":\\\"\\\\ud800\\\"}"),
+		  "{\"a\":\"\\ufffd\"}" },
+		{ CALL("a", "{oops"), "{\"_raw\":\"{oops\"}" },
+		{ CALL("a", "[1]"), "{\"_raw\":\"[1]\"}" },
+		{ CALL("a", "\\\"s\\\""), "{\"_raw\":\"\\\"s\\\"\"}" },
+		{ "{\"id\":\"a\",\"name\":\"f\"}", "{}" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < hf_countof(row); i++) {
+		struct hf_item item = wire_call(1, row[i].body);
+		char *body = wire_build(hf_dialect(HF_DIALECT_ANTHROPIC),
+		    &item, 1, "{}", false);
+		struct hf_json v;
+
+		assert_int_equal(hf_json_check(hf_str(body), &v, NULL, NULL),
+		    0);
+		v = hf_json_path(v, "messages", "1", "content", "0", "input",
+		    NULL);
+		if (!hf_str_is(v.raw, row[i].input))
+			fail_msg("row %zu: %.*s", i, HF_STR_ARG(v.raw));
+		free(body);
+	}
+}
+
+static void
+test_system(void **state)
+{
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_SYSTEM, SAID("one")),
+		wire_message(HF_ROLE_SYSTEM, SAID(" ")),
+		wire_message(HF_ROLE_DEVELOPER, "{\"content\":[" T("two") ","
+		    T("three") "]}"),
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("a")),
+		wire_message(HF_ROLE_SYSTEM, SAID("late \\u00e9")),
+		wire_message(HF_ROLE_USER, SAID("q2")),
+	};
+
+	(void)state;
+	expect(item, hf_countof(item), "{}", "system", "[" T("one") ","
+	    T("two") "," T("three") "]");
+	expect(item, hf_countof(item), "{}", "messages", "[" USER(T("q")) ","
+	    ASST(T("a")) "," USER(T("[system note] late \\u00e9") "," T("q2"))
+	    "]");
+	/* A note last, and no system at all. */
+	expect(item + 3, 3, "{}", "messages", "[" USER(T("q")) "," ASST(T("a"))
+	    "," USER(T("[system note] late \\u00e9")) "]");
+	expect(item + 3, 3, "{}", "system", NULL);
+	expect(item + 3, 1, "{\"response_format\":{\"type\":\"json_object\"}}",
+	    "system", "[" T("Answer with one JSON object and nothing else.")
+	    "]");
+	/* System alone. */
+	expect(item, 1, "{}", "messages", "[" USER(T("(call connected)")) "]");
+}
+
+static void
+test_empty_and_last(void **state)
+{
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID(" \\n\\u00a0\\u3000")),
+		wire_message(HF_ROLE_USER, SAID("")),
+		wire_message(HF_ROLE_USER, "{\"content\":[" T("") "," T("r")
+		    "]}"),
+		wire_message(HF_ROLE_ASSISTANT, "{\"content\":null,"
+		    "\"refusal\":\"No.\"}"),
+		wire_message(HF_ROLE_ASSISTANT, SAID("more ")),
+	};
+
+	(void)state;
+	expect(item, hf_countof(item), "{}", "messages", "["
+	    USER(T("q") "," T("r")) "," ASST(T("No.") "," T("more ")) ","
+	    USER(T("(continue)")) "]");
+	expect(item + 1, 2, "{}", "messages", "[" USER(T("(call connected)"))
+	    "]");
+	expect(item, 0, "{}", "messages", "[" USER(T("(call connected)"))
+	    "]");
+}
+
+static void
+test_params(void **state)
+{
+	static const struct { const char *params, *member, *want; } row[] = {
+		{ "{}", "max_tokens", "512" },
+		{ "{\"max_tokens\":7}", "max_tokens", "7" },
+		{ "{\"max_tokens\":7,\"max_completion_tokens\":8}",
+		  "max_tokens", "8" },
+		{ "{\"max_tokens\":0}", "max_tokens", "512" },
+		{ "{\"max_tokens\":1.5}", "max_tokens", "512" },
+		{ "{\"temperature\":0.70}", "temperature", "0.70" },
+		{ "{\"temperature\":2}", "temperature", "1" },
+		{ "{\"temperature\":null}", "temperature", NULL },
+		{ "{\"top_p\":0.9}", "top_p", "0.9" },
+		{ "{\"top_p\":0.9,\"temperature\":0}", "top_p", NULL },
+		{ "{\"top_p\":0.9,\"temperature\":0}", "temperature", "0" },
+		{ "{\"stop\":\"END\"}", "stop_sequences", "[\"END\"]" },
+		{ "{\"stop\":[\"a\",\"\\n\",\"b\"]}", "stop_sequences",
+		  "[\"a\",\"b\"]" },
+		{ "{\"stop\":[]}", "stop_sequences", NULL },
+		{ "{\"stop\":\" \"}", "stop_sequences", NULL },
+		{ "{\"stop\":[\"\\n\"]}", "stop_sequences", NULL },
+		{ "{\"user\":\"u\"}", "metadata", "{\"user_id\":\"u\"}" },
+		{ "{\"user\":\"u\",\"safety_identifier\":\"s\"}", "metadata",
+		  "{\"user_id\":\"s\"}" },
+		{ "{\"metadata\":{\"a\":\"b\"}}", "metadata", NULL },
+		{ "{\"seed\":1}", "seed", NULL },
+		{ "{\"frequency_penalty\":1}", "frequency_penalty", NULL },
+		{ "{\"reasoning_effort\":\"low\"}", "reasoning_effort", NULL },
+		{ "{\"response_format\":{\"type\":\"json_schema\","
+		  "\"json_schema\":{\"name\":\"n\",\"schema\":{\"type\":"
+		  "\"object\"}}}}", "output_config", "{\"format\":{\"type\":"
+		  "\"json_schema\",\"schema\":{\"type\":\"object\"}}}" },
+		{ "{\"response_format\":{\"type\":\"text\"}}",
+		  "output_config", NULL },
+	};
+	struct hf_item item = wire_message(HF_ROLE_USER, SAID("q"));
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < hf_countof(row); i++)
+		expect(&item, 1, row[i].params, row[i].member, row[i].want);
+	/* The later API version knows no sampling. */
+	wire_provider.api_version = (char *)(uintptr_t)"2026-10-21";
+	expect(&item, 1, "{\"temperature\":1,\"top_p\":1}", "temperature",
+	    NULL);
+	wire_provider.api_version = NULL;
+}
+
+#define F(name, more) "{\"type\":\"function\",\"function\":{\"name\":\"" name \
+	"\"" more "}}"
+
+static void
+test_tools(void **state)
+{
+	static const struct { const char *params, *tools, *choice; } row[] = {
+		{ "{}", NULL, NULL },
+		{ "{\"tools\":[],\"tool_choice\":\"none\"}", NULL, NULL },
+		{ "{\"tools\":[" F("a", "") "]}", "[{\"name\":\"a\","
+		  "\"input_schema\":{\"type\":\"object\",\"properties\":{}}}]",
+		  NULL },
+		{ "{\"tools\":[" F("a", ",\"parameters\":{},\"strict\":true,"
+		  "\"description\":\"\"") "],\"tool_choice\":\"auto\"}",
+		  "[{\"name\":\"a\",\"input_schema\":{\"type\":\"object\","
+		  "\"properties\":{}},\"strict\":true}]",
+		  "{\"type\":\"auto\"}" },
+		{ "{\"tools\":[" F("a", ",\"parameters\":{\"properties\":{}}")
+		  "],\"tool_choice\":\"required\",\"parallel_tool_calls\":false"
+		  "}", "[{\"name\":\"a\",\"input_schema\":{\"type\":\"object\","
+		  "\"properties\":{}}}]", "{\"type\":\"any\","
+		  "\"disable_parallel_tool_use\":true}" },
+		{ "{\"tools\":[" F("a", ",\"parameters\":{\"type\":\"object\","
+		  "\"x\":1.0}") "],\"tool_choice\":\"none\","
+		  "\"parallel_tool_calls\":false}",
+		  "[{\"name\":\"a\",\"input_schema\":{\"type\":\"object\","
+		  "\"x\":1.0}}]", "{\"type\":\"none\"}" },
+		{ "{\"tools\":[" F("a", "") "],\"parallel_tool_calls\":false}",
+		  "[{\"name\":\"a\",\"input_schema\":{\"type\":\"object\","
+		  "\"properties\":{}}}]", "{\"type\":\"auto\","
+		  "\"disable_parallel_tool_use\":true}" },
+		{ "{\"tools\":[" F("a", "") "," F("b", "") "],\"tool_choice\":"
+		  F("b", "") "}", "[{\"name\":\"a\",\"input_schema\":{"
+		  "\"type\":\"object\",\"properties\":{}}},{\"name\":\"b\","
+		  "\"input_schema\":{\"type\":\"object\",\"properties\":{}}}]",
+		  "{\"type\":\"tool\",\"name\":\"b\"}" },
+		{ "{\"tools\":[" F("a", "") "," F("b", "") "],\"tool_choice\":"
+		  "{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":"
+		  "\"required\",\"tools\":[" F("\\u0062", "") "]}}}",
+		  "[{\"name\":\"b\",\"input_schema\":{\"type\":\"object\","
+		  "\"properties\":{}}}]", "{\"type\":\"any\"}" },
+	};
+	struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_call(1, CALL("a", "{}")),
+		wire_call(1, CALL("b", "{}")),
+	};
+	struct hf_error e = { 0 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < hf_countof(row); i++) {
+		expect(item, 1, row[i].params, "tools", row[i].tools);
+		expect(item, 1, row[i].params, "tool_choice", row[i].choice);
+	}
+	/* Called before, not offered now. */
+	expect(item, 3, "{}", "tools", "[{\"name\":\"f\",\"input_schema\":{"
+	    "\"type\":\"object\",\"properties\":{}}}]");
+	expect(item, 3, "{}", "tool_choice", "{\"type\":\"none\"}");
+	assert_int_equal(wire_build_rc(hf_dialect(HF_DIALECT_ANTHROPIC), item,
+	    1, "{\"tools\":[{\"type\":\"custom\"}]}", &e), HF_EINVAL);
+	assert_int_equal(wire_build_rc(hf_dialect(HF_DIALECT_ANTHROPIC), item,
+	    1, "{\"tools\":[" F("a", "") "],\"tool_choice\":{\"type\":"
+	    "\"custom\"}}", &e), HF_EINVAL);
+}
+
+static void
+test_ids(void **state)
+{
+	const struct hf_item item[] = {
+		wire_call(1, CALL("functions.Bash:0", "{}")),
+		wire_result(RESULT("functions.Bash:0", "\"r1\"")),
+		wire_call(2, CALL("functions.Bash:0", "{}")),
+		wire_result(RESULT("functions.Bash:0", "\"r2\"")),
+	};
+	char *body = wire_build(hf_dialect(HF_DIALECT_ANTHROPIC), item, 4,
+	    "{}", false);
+	struct hf_json v, a, b, ra, rb;
+
+	(void)state;
+	assert_int_equal(hf_json_check(hf_str(body), &v, NULL, NULL), 0);
+	v = hf_json_get(v, "messages");
+	a = hf_json_path(v, "1", "content", "0", "id", NULL);
+	ra = hf_json_path(v, "2", "content", "0", "tool_use_id", NULL);
+	b = hf_json_path(v, "3", "content", "0", "id", NULL);
+	rb = hf_json_path(v, "4", "content", "0", "tool_use_id", NULL);
+	assert_int_equal(a.raw.size, 31);
+	assert_true(hf_str_eq(a.raw, ra.raw));
+	assert_true(hf_str_eq(b.raw, rb.raw));
+	assert_false(hf_str_eq(a.raw, b.raw));
+	free(body);
+}
+
+static void
+test_request(void **state)
+{
+	static const struct { const char *base, *url; } row[] = {
+		{ "http://h", "http://h/v1/messages" },
+		{ "http://h/", "http://h/v1/messages" },
+		{ "http://h/v1", "http://h/v1/messages" },
+		{ "http://h/v1//", "http://h/v1/messages" },
+		{ "http://h/x", "http://h/x/v1/messages" },
+	};
+	struct hf_item item = wire_message(HF_ROLE_USER, SAID("q"));
+	struct hf_payload_input in = { .item = &item, .n_item = 1,
+	    .target = &wire_target, .stream = true };
+	char *base = wire_provider.base_url;
+	struct hf_error e = { 0 };
+	size_t i;
+
+	(void)state;
+	assert_int_equal(hf_json_check(HF_STR("{}"), &in.params, NULL, &e), 0);
+	for (i = 0; i < hf_countof(row); i++) {
+		struct hf_http_request rq;
+
+		wire_provider.base_url = (char *)(uintptr_t)row[i].base;
+		hf_http_request_init(&rq);
+		assert_int_equal(hf_dialect(HF_DIALECT_ANTHROPIC)->build(&in,
+		    &rq, &e), 0);
+		assert_string_equal(rq.url.data, row[i].url);
+		assert_string_equal(rq.headers.data,
+		    "Content-Type: application/json\n"
+		    "Accept: text/event-stream\n"
+		    "Accept-Encoding: identity\n"
+		    "x-api-key: sk-test\n"
+		    "anthropic-version: 2023-06-01\n");
+		hf_http_request_free(&rq);
+	}
+	wire_provider.base_url = base;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_cut_everywhere),
+		cmocka_unit_test(test_large_arguments),
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_parallel_tools),
+		cmocka_unit_test(test_orphans),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_system),
+		cmocka_unit_test(test_empty_and_last),
+		cmocka_unit_test(test_params),
+		cmocka_unit_test(test_tools),
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_request),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
