@@ -15,6 +15,7 @@ static const struct {
 	const char *name, *help;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
+	{ "run", "play a suite against a gateway and judge it", hf_cmd_run },
 	{ "providers", "serve the faithful providers alone",
 	  hf_cmd_providers },
 	{ "suites", "list the suites", hf_cmd_suites },

@@ -1,13 +1,20 @@
+EXTRA_DIST += bench/demo.sh
+
 noinst_LIBRARIES += libbench.a
 libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
 	$(JANSSON_CFLAGS)
 libbench_a_SOURCES = \
-	bench/answer.c bench/answer.h bench/anthropic.c \
+	bench/answer.c bench/answer.h bench/anthropic.c bench/bleed.c \
 	bench/check_anthropic.c bench/check_openai.c \
-	bench/cmd.h bench/cmd_providers.c \
-	bench/dialect.c bench/dialect.h \
+	bench/client.c bench/client.h \
+	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
+	bench/dialect.c bench/dialect.h bench/judge.c bench/judge.h \
+	bench/launch.c bench/launch.h \
 	bench/manifest.c bench/manifest.h bench/openai.c \
-	bench/providers.c bench/providers.h bench/rng.c bench/rng.h \
+	bench/play.c bench/play.h \
+	bench/providers.c bench/providers.h bench/reader.c \
+	bench/report.h bench/report_json.c bench/report_text.c \
+	bench/rng.c bench/rng.h \
 	bench/server.c bench/server.h bench/stats.c bench/stats.h \
 	bench/suite.c bench/suite.h bench/suite_paper.c \
 	bench/words.c bench/words.h

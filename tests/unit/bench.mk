@@ -1,6 +1,7 @@
 # continuitybench: suites, faithful providers, statistics.
 BENCH_TESTS = tests/unit/test_bench_suite tests/unit/test_bench_dialect \
-	tests/unit/test_bench_stats tests/unit/test_bench_providers
+	tests/unit/test_bench_stats tests/unit/test_bench_providers \
+	tests/unit/test_bench_judge
 BENCH_TEST_LIBS = $(BENCH_LIBS) $(CMOCKA_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += $(BENCH_TESTS)
@@ -14,3 +15,5 @@ tests_unit_test_bench_stats_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_stats_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_providers_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_providers_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_judge_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_judge_LDADD = $(BENCH_TEST_LIBS)

@@ -1,0 +1,71 @@
+/*
+ * The search for what belongs to another conversation: all facts at once, by
+ * their first two bytes, and canaries by their mark.
+ */
+#include <config.h>
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "bench/judge.h"
+
+struct hf_bleed {
+	const struct hf_suite *suite;
+	uint16_t	 head[65536];	/* 1 + conversation, 0: none */
+	uint16_t	*next;		/* per conversation, the same */
+};
+
+static unsigned
+slot_of(const char *p)
+{
+	return (unsigned)(unsigned char)p[0] << 8 | (unsigned char)p[1];
+}
+
+struct hf_bleed *
+hf_bleed_new(const struct hf_suite *s)
+{
+	struct hf_bleed *b = hf_xcalloc(1, sizeof(*b));
+
+	b->suite = s;
+	b->next = hf_xcalloc(s->n_conv, sizeof(*b->next));
+	for (unsigned i = 0; i < s->n_conv; i++) {
+		unsigned slot = slot_of(s->conv[i].fact);
+
+		b->next[i] = b->head[slot];
+		b->head[slot] = (uint16_t)(i + 1);
+	}
+	return b;
+}
+
+void
+hf_bleed_free(struct hf_bleed *b)
+{
+	if (b == NULL)
+		return;
+	free(b->next);
+	free(b);
+}
+
+unsigned
+hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
+    const struct hf_conv *own, const char *canary)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i + 1 < text.size; i++) {
+		const char *p = text.p + i;
+		size_t left = text.size - i;
+
+		for (unsigned k = b->head[slot_of(p)]; k > 0;
+		    k = b->next[k - 1]) {
+			const struct hf_conv *c = &b->suite->conv[k - 1];
+			size_t size = strlen(c->fact);
+
+			n += c != own && size <= left &&
+			    memcmp(p, c->fact, size) == 0;
+		}
+		if (left >= HF_CANARY_SIZE - 1 && memcmp(p, "CB-", 3) == 0)
+			n += memcmp(p, canary, HF_CANARY_SIZE - 1) != 0;
+	}
+	return n;
+}

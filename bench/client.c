@@ -1,0 +1,232 @@
+/*
+ * Many calls at once through curl's multi interface.  Finished easy handles
+ * are kept for later calls; connections are reused.
+ */
+#include <config.h>
+
+#include "bench/client.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+struct call {
+	struct hf_client *client;
+	CURL		*easy;
+	struct curl_slist *headers;
+	char		*body;
+	int64_t		 began_us, first_us;
+	struct hf_answer_reader reader;
+	struct hf_call_result result;
+	hf_called_fn	 fn;
+	void		*arg;
+	struct call	*next;		/* of the spare ones */
+};
+
+struct hf_client {
+	struct hf_client_conf conf;
+	CURLM		*multi;
+	char		*url;
+	struct call	*spare;
+	unsigned	 active;
+};
+
+struct hf_client *
+hf_client_new(const struct hf_client_conf *conf)
+{
+	struct hf_client *c = hf_xcalloc(1, sizeof(*c));
+
+	HF_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
+	c->conf = *conf;
+	c->multi = curl_multi_init();
+	HF_CHECK(c->multi != NULL);
+	HF_CHECK(asprintf(&c->url, "%s/chat/completions", conf->url) > 0);
+	return c;
+}
+
+void
+hf_client_free(struct hf_client *c)
+{
+	struct call *k;
+
+	if (c == NULL)
+		return;
+	while ((k = c->spare) != NULL) {
+		c->spare = k->next;
+		curl_easy_cleanup(k->easy);
+		free(k);
+	}
+	curl_multi_cleanup(c->multi);
+	curl_global_cleanup();
+	free(c->url);
+	free(c);
+}
+
+static size_t
+on_data(char *p, size_t size, size_t n, void *arg)
+{
+	struct call *k = arg;
+
+	if (hf_reader_data(&k->reader, (struct hf_str){ p, size * n }) &&
+	    k->first_us == 0)
+		k->first_us = hf_now_us();
+	return size * n;
+}
+
+static size_t
+on_header(char *p, size_t size, size_t n, void *arg)
+{
+	static const char name[] = "x-holdfast-attempts:";
+	struct call *k = arg;
+
+	if (size * n > sizeof(name) &&
+	    strncasecmp(p, name, sizeof(name) - 1) == 0)
+		k->result.attempts = (unsigned)strtoul(p + sizeof(name) - 1,
+		    NULL, 10);
+	return size * n;
+}
+
+static void
+add_header(struct call *k, const char *name, const char *value)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "%s: %s", name, value);
+	k->headers = curl_slist_append(k->headers, line);
+	HF_CHECK(k->headers != NULL);
+}
+
+void
+hf_client_call(struct hf_client *c, const char *session, struct hf_str body,
+    hf_called_fn fn, void *arg)
+{
+	struct call *k = c->spare;
+	CURL *easy;
+
+	if (k != NULL) {
+		c->spare = k->next;
+		easy = k->easy;
+		curl_easy_reset(easy);
+	} else {
+		k = hf_xcalloc(1, sizeof(*k));
+		easy = curl_easy_init();
+		HF_CHECK(easy != NULL);
+	}
+	*k = (struct call){ .client = c, .easy = easy, .fn = fn, .arg = arg };
+	hf_reader_init(&k->reader, c->conf.stream);
+	k->body = hf_xstrndup(body.p, body.size);
+	add_header(k, "Content-Type", "application/json");
+	if (session != NULL)
+		add_header(k, "X-Holdfast-Session", session);
+	if (c->conf.api_key != NULL) {
+		char value[480];
+
+		snprintf(value, sizeof(value), "Bearer %s", c->conf.api_key);
+		add_header(k, "Authorization", value);
+	}
+	/* No "Expect: 100-continue": it would cost a round trip. */
+	add_header(k, "Expect", "");
+	curl_easy_setopt(easy, CURLOPT_URL, c->url);
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)body.size);
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDS, k->body);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, k->headers);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, k);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, k);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, k);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, c->conf.timeout_ms);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+	if (c->conf.local)
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	k->began_us = hf_now_us();
+	HF_CHECK(curl_multi_add_handle(c->multi, easy) == CURLM_OK);
+	c->active++;
+}
+
+static void
+finish(struct call *k, CURLcode code)
+{
+	struct hf_client *c = k->client;
+	int64_t now = hf_now_us();
+	long status = 0;
+
+	curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_multi_remove_handle(c->multi, k->easy);
+	k->result.status = (int)status;
+	k->result.total_ms = (double)(now - k->began_us) / 1000;
+	k->result.first_ms = k->first_us == 0 ? -1 :
+	    (double)(k->first_us - k->began_us) / 1000;
+	if (code != CURLE_OK) {
+		snprintf(k->result.error, sizeof(k->result.error), "%s",
+		    curl_easy_strerror(code));
+	} else {
+		k->result.answer = hf_reader_end(&k->reader, (int)status);
+		memcpy(k->result.error, k->reader.error,
+		    sizeof(k->result.error));
+	}
+	c->active--;
+	k->fn(k->arg, &k->result);
+	free(k->result.answer);
+	free(k->body);
+	curl_slist_free_all(k->headers);
+	hf_reader_free(&k->reader);
+	k->next = c->spare;
+	c->spare = k;
+}
+
+int
+hf_client_run(struct hf_client *c, struct hf_error *e)
+{
+	while (c->active > 0) {
+		int running, left;
+		CURLMcode rc = curl_multi_perform(c->multi, &running);
+		CURLMsg *msg;
+
+		while ((msg = curl_multi_info_read(c->multi, &left)) != NULL) {
+			struct call *k;
+
+			if (msg->msg != CURLMSG_DONE)
+				continue;
+			curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE,
+			    (char **)&k);
+			finish(k, msg->data.result);
+		}
+		if (rc == CURLM_OK && c->active > 0)
+			rc = curl_multi_poll(c->multi, NULL, 0, 1000, NULL);
+		if (rc != CURLM_OK)
+			return hf_fail(e, HF_ESYS, "curl: %s",
+			    curl_multi_strerror(rc));
+	}
+	return 0;
+}
+
+static size_t
+ignore(char *p, size_t size, size_t n, void *arg)
+{
+	(void)p;
+	(void)arg;
+	return size * n;
+}
+
+int
+hf_client_get(const char *url)
+{
+	CURL *easy = curl_easy_init();
+	long status = 0;
+
+	HF_CHECK(easy != NULL);
+	curl_easy_setopt(easy, CURLOPT_URL, url);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 2000L);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, ignore);
+	if (curl_easy_perform(easy) == CURLE_OK)
+		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_cleanup(easy);
+	return (int)status;
+}

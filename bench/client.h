@@ -1,0 +1,61 @@
+/*
+ * The callers: chat completion requests over HTTP, many at once, on one
+ * thread (curl multi).  Answers are read strictly: one that lacks its finish
+ * reason, or a stream its [DONE], is not an answer.
+ */
+#ifndef HF_BENCH_CLIENT_H
+#define HF_BENCH_CLIENT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hf.h"
+
+struct hf_client;
+
+struct hf_client_conf {
+	const char	*url;		/* of the endpoint, ".../v1" */
+	const char	*api_key;	/* or NULL */
+	bool		 stream;
+	bool		 local;		/* never through a proxy */
+	long		 timeout_ms;	/* of one call */
+};
+
+struct hf_call_result {
+	int		 status;	/* 0: no HTTP answer */
+	char		*answer;	/* NULL: none, or not a whole one */
+	char		 error[200];	/* why not, "" with an answer */
+	double		 total_ms;	/* from the start of the call */
+	double		 first_ms;	/* to the first text; < 0: none */
+	unsigned	 attempts;	/* X-Holdfast-Attempts; 0: not said */
+};
+
+/* Runs inside hf_client_run(); may start further calls.  'r' and what is in
+ * it is the client's and gone afterwards. */
+typedef void (*hf_called_fn)(void *arg, const struct hf_call_result *r);
+
+struct hf_client *hf_client_new(const struct hf_client_conf *c);
+void	hf_client_free(struct hf_client *c);
+/* Start a call; 'body' is copied.  'session' goes into X-Holdfast-Session. */
+void	hf_client_call(struct hf_client *c, const char *session,
+	    struct hf_str body, hf_called_fn fn, void *arg);
+/* Until no call is under way. */
+int	hf_client_run(struct hf_client *c, struct hf_error *e) HF_MUST_CHECK;
+/* One GET, waited for: the status, or 0. */
+int	hf_client_get(const char *url);
+
+/* The reading of one answer, apart from its transport (for tests). */
+struct hf_answer_reader {
+	bool		stream;
+	struct hf_buf	line;		/* or the whole body */
+	struct hf_buf	text;
+	bool		finished, done, failed;
+	char		error[200];
+};
+void	hf_reader_init(struct hf_answer_reader *r, bool stream);
+void	hf_reader_free(struct hf_answer_reader *r);
+/* True once text has been seen. */
+bool	hf_reader_data(struct hf_answer_reader *r, struct hf_str bytes);
+/* The answer (caller frees), or NULL with 'error' set. */
+char	*hf_reader_end(struct hf_answer_reader *r, int status);
+
+#endif

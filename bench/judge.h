@@ -1,0 +1,50 @@
+/*
+ * The judge: from what clients were answered and what providers received,
+ * says for each play whether its fact was preserved and whether anything was
+ * said to a provider that was not that conversation's own history.
+ */
+#ifndef HF_BENCH_JUDGE_H
+#define HF_BENCH_JUDGE_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+#include "base/hf.h"
+#include "bench/play.h"
+
+/* Looks for any fact of the suite and for canaries in a text. */
+struct hf_bleed;
+struct hf_bleed *hf_bleed_new(const struct hf_suite *s);
+void	 hf_bleed_free(struct hf_bleed *b);
+/* How many facts and canaries in 'text' are not this conversation's. */
+unsigned hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
+	    const struct hf_conv *own, const char *canary);
+
+struct hf_counts {
+	unsigned payloads;		/* read from the providers' log */
+	unsigned unattributed;		/* of no play of ours */
+	unsigned refused;		/* by a strict provider: our fault */
+	unsigned bad_payloads;		/* not exactly the history */
+	unsigned bleed;			/* foreign facts and canaries, in
+					 * payloads and answers */
+	unsigned duplicates;		/* second answers to one turn */
+	unsigned failed_over;		/* probes: failed, then answered */
+	unsigned not_failed_over;	/* probes that did not */
+	unsigned answered_by_primary;	/* probes: the run is not valid */
+	unsigned errors;		/* plays that ended early */
+};
+
+/* The answers alone; fills 'preserved', 'foreign' and counts. */
+void	hf_judge_answers(const struct hf_play_conf *c, struct hf_plays *p,
+	    struct hf_counts *n);
+/* The providers' log; 'examples' (an array) gets up to 20 bad payloads. */
+int	hf_judge_log(const struct hf_play_conf *c, struct hf_plays *p,
+	    const char *path, struct hf_counts *n, json_t *examples,
+	    struct hf_error *e) HF_MUST_CHECK;
+/* NULL: the payload of turn 'turn' at 'provider' is right; else what is
+ * wrong with it.  'view' as in answer.h. */
+const char *hf_judge_payload(const struct hf_play_conf *c,
+	    const struct hf_play *p, unsigned turn, bool fallback,
+	    json_t *view);
+
+#endif

@@ -1,0 +1,370 @@
+/*
+ * Starting, awaiting and ending of children.
+ */
+#include <config.h>
+
+#include "bench/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "bench/client.h"
+
+#define START_MS	20000	/* for a child to be ready */
+#define STOP_MS		20000	/* for a child to end by TERM */
+#define LOOK_MS		10	/* between looks at a child's log */
+
+char *
+hf_launch_path(const struct hf_launch *l, const char *name)
+{
+	char *path = NULL;
+
+	HF_CHECK(asprintf(&path, "%s/%s", l->dir, name) > 0);
+	return path;
+}
+
+static void
+nap(void)
+{
+	struct timespec ts = { 0, LOOK_MS * 1000000L };
+
+	nanosleep(&ts, NULL);
+}
+
+int
+hf_launch_open(struct hf_launch *l, const char *keep_dir, struct hf_error *e)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	memset(l, 0, sizeof(*l));
+	if (keep_dir != NULL) {
+		l->keep = true;
+		if (mkdir(keep_dir, 0700) != 0 && errno != EEXIST)
+			return hf_fail_errno(e, "%s", keep_dir);
+		l->dir = realpath(keep_dir, NULL);
+		if (l->dir == NULL)
+			return hf_fail_errno(e, "%s", keep_dir);
+		return 0;
+	}
+	HF_CHECK(asprintf(&l->dir, "%s/continuitybench-XXXXXX",
+	    tmp == NULL || tmp[0] == '\0' ? "/tmp" : tmp) > 0);
+	if (mkdtemp(l->dir) == NULL) {
+		int rc = hf_fail_errno(e, "%s", l->dir);
+
+		free(l->dir);
+		l->dir = NULL;
+		return rc;
+	}
+	return 0;
+}
+
+/* --- children ------------------------------------------------------------- */
+
+/* In the child: standard streams, then the program. */
+static void
+become(const char *program, char *const argv[], pid_t parent, int out,
+    int err)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent || null < 0 || dup2(null, 0) < 0 ||
+	    dup2(out < 0 ? null : out, 1) < 0 || dup2(err, 2) < 0)
+		_exit(127);
+	execvp(program, argv);
+	dprintf(2, "%s: %s\n", program, strerror(errno));
+	_exit(127);
+}
+
+/* stderr goes to DIR/<log>; stdout to 'out' (-1: nowhere). */
+static int
+start(struct hf_launch *l, const char *program, char *const argv[], int out,
+    const char *log, pid_t *pid, struct hf_error *e)
+{
+	char *path = hf_launch_path(l, log);
+	pid_t parent = getpid();
+	int fd, rc = 0;
+
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		rc = hf_fail_errno(e, "%s", path);
+		goto out;
+	}
+	*pid = fork();
+	if (*pid == 0)
+		become(program, argv, parent, out, fd);
+	if (*pid < 0) {
+		*pid = 0;
+		rc = hf_fail_errno(e, "fork");
+	}
+	close(fd);
+out:
+	free(path);
+	return rc;
+}
+
+/* TERM, and KILL after a while; the status of waitpid(). */
+static int
+stop(pid_t *pid)
+{
+	int64_t end = hf_now_us() + STOP_MS * INT64_C(1000);
+	int status = 0;
+
+	if (*pid == 0)
+		return 0;
+	kill(*pid, SIGTERM);
+	while (waitpid(*pid, &status, WNOHANG) == 0) {
+		if (hf_now_us() > end) {
+			kill(*pid, SIGKILL);
+			waitpid(*pid, &status, 0);
+			break;
+		}
+		nap();
+	}
+	*pid = 0;
+	return status;
+}
+
+/* --- the providers -------------------------------------------------------- */
+
+/* Reads lines from the child until "ready". */
+static int
+read_ready(struct hf_launch *l, int fd, struct hf_error *e)
+{
+	FILE *f = fdopen(fd, "r");
+	char line[256], name[16], url[64];
+	bool ready = false;
+
+	HF_CHECK(f != NULL);
+	while (!ready && fgets(line, sizeof(line), f) != NULL) {
+		ready = strcmp(line, "ready\n") == 0;
+		if (sscanf(line, "provider %15s %63s", name, url) != 2)
+			continue;
+		if (strcmp(name, "primary") == 0)
+			memcpy(l->primary, url, sizeof(url));
+		else
+			memcpy(l->fallback, url, sizeof(url));
+	}
+	fclose(f);
+	if (!ready)
+		return hf_fail(e, HF_EUNREACH, "the providers did not start: "
+		    "see providers.log");
+	return 0;
+}
+
+int
+hf_launch_providers(struct hf_launch *l, const char *suite,
+    unsigned long seed, struct hf_error *e)
+{
+	char seed_text[24], self[] = "/proc/self/exe";
+	char *log = hf_launch_path(l, "payloads.jsonl");
+	char *suite_text = hf_xstrdup(suite);
+	char *argv[] = { (char[]){ "continuitybench" },
+	    (char[]){ "providers" }, (char[]){ "--with-parent" },
+	    (char[]){ "--suite" }, suite_text, (char[]){ "--seed" },
+	    seed_text, (char[]){ "--log" }, log, NULL };
+	int fds[2], rc;
+
+	snprintf(seed_text, sizeof(seed_text), "%lu", seed);
+	unlink(log);
+	if (pipe2(fds, O_CLOEXEC) != 0) {
+		rc = hf_fail_errno(e, "pipe");
+		goto out;
+	}
+	rc = start(l, self, argv, fds[1], "providers.log", &l->providers, e);
+	close(fds[1]);
+	if (rc == 0)
+		rc = read_ready(l, fds[0], e);
+	else
+		close(fds[0]);
+out:
+	free(suite_text);
+	free(log);
+	return rc;
+}
+
+/* --- the gateway ---------------------------------------------------------- */
+
+static const char config_text[] =
+"# written by continuitybench: the two systems differ in one key\n"
+"gateway {\n"
+"\tlisten = {\"127.0.0.1:0\"}\n"
+"\tdatabase = \"%s/holdfast.db\"\n"
+"\tcontrol = \"%s/control.sock\"\n"
+"\tworkers = %u\n"
+"}\n"
+"provider primary {\n"
+"\tdialect = \"openai\"\n"
+"\tbase_url = \"%s/v1\"\n"
+"\tapi_key_env = \"HF_BENCH_KEY\"\n"
+"\tconnect_ms = 1000\n"
+"\tfirst_token_ms = %u\n"
+"\ttotal_ms = 10000\n"
+"}\n"
+"provider fallback {\n"
+"\tdialect = \"anthropic\"\n"
+"\tbase_url = \"%s\"\n"
+"\tapi_key_env = \"HF_BENCH_KEY\"\n"
+"\tconnect_ms = 1000\n"
+"\tfirst_token_ms = 10000\n"
+"\ttotal_ms = 20000\n"
+"}\n"
+"route holdfast {\n"
+"\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
+"\tdeadline_ms = 30000\n"
+"\tfailover_payload = \"full\"\n"
+"}\n"
+"route baseline {\n"
+"\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
+"\tdeadline_ms = 30000\n"
+"\tfailover_payload = \"last_user_message\"\n"
+"}\n";
+
+static int
+write_config(struct hf_launch *l, const struct hf_gateway_options *o,
+    const char *path, struct hf_error *e)
+{
+	FILE *f = fopen(path, "we");
+
+	if (f == NULL)
+		return hf_fail_errno(e, "%s", path);
+	fprintf(f, config_text, l->dir, l->dir, o->workers, l->primary,
+	    o->first_token_ms, l->fallback);
+	if (fclose(f) != 0)
+		return hf_fail_errno(e, "%s", path);
+	return 0;
+}
+
+/* Beside this program, in ../sbin, or in PATH; caller frees. */
+static char *
+find_gateway(void)
+{
+	static const char *const at[] = { "", "../sbin/" };
+	char self[4096], *path = NULL;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	for (unsigned i = 0; n > 0 && i < hf_countof(at); i++) {
+		self[n] = '\0';
+		HF_CHECK(asprintf(&path, "%.*s/%sholdfast",
+		    (int)(strrchr(self, '/') - self), self, at[i]) > 0);
+		if (access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return hf_xstrdup("holdfast");
+}
+
+/* The address in the last "listen: ready addr=" of the daemon's log. */
+static bool
+find_address(const char *log, char *addr, size_t size)
+{
+	static const char mark[] = "listen: ready addr=";
+	char line[1024];
+	bool found = false;
+	FILE *f = fopen(log, "re");
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		const char *p = strstr(line, mark);
+
+		if (p == NULL || strchr(line, '\n') == NULL)
+			continue;
+		p += sizeof(mark) - 1;
+		snprintf(addr, size, "%.*s", (int)strcspn(p, " \r\n"), p);
+		found = true;
+	}
+	if (f != NULL)
+		fclose(f);
+	return found;
+}
+
+static int
+await_gateway(struct hf_launch *l, const char *log, struct hf_error *e)
+{
+	int64_t end = hf_now_us() + START_MS * INT64_C(1000);
+	char addr[64], ready[96];
+
+	while (hf_now_us() < end) {
+		if (waitpid(l->gateway, NULL, WNOHANG) != 0) {
+			l->gateway = 0;
+			return hf_fail(e, HF_EUNREACH, "the gateway ended at "
+			    "its start: see %s", log);
+		}
+		if (find_address(log, addr, sizeof(addr))) {
+			snprintf(ready, sizeof(ready), "http://%s/readyz",
+			    addr);
+			if (hf_client_get(ready) == 200) {
+				snprintf(l->url, sizeof(l->url),
+				    "http://%s/v1", addr);
+				return 0;
+			}
+		}
+		nap();
+	}
+	return hf_fail(e, HF_ETIMEOUT, "the gateway was not ready in %d ms: "
+	    "see %s", START_MS, log);
+}
+
+int
+hf_launch_gateway(struct hf_launch *l, const struct hf_gateway_options *o,
+    struct hf_error *e)
+{
+	char *conf = hf_launch_path(l, "holdfast.conf");
+	char *log = hf_launch_path(l, "holdfast.log");
+	char *program = o->program == NULL ? find_gateway() :
+	    hf_xstrdup(o->program);
+	char *argv[] = { program, (char[]){ "-c" }, conf, NULL };
+	int rc;
+
+	unlink(log);
+	setenv("HF_BENCH_KEY", "bench-key-of-no-value", 1);
+	rc = write_config(l, o, conf, e);
+	if (rc == 0)
+		rc = start(l, program, argv, -1, "holdfast.log", &l->gateway,
+		    e);
+	if (rc == 0)
+		rc = await_gateway(l, log, e);
+	if (rc != 0)
+		l->keep = true;		/* the logs tell why */
+	free(program);
+	free(conf);
+	free(log);
+	return rc;
+}
+
+int
+hf_launch_stop_gateway(struct hf_launch *l)
+{
+	return stop(&l->gateway);
+}
+
+static int
+remove_one(const char *path, const struct stat *st, int what,
+    struct FTW *at)
+{
+	(void)st;
+	(void)what;
+	(void)at;
+	return remove(path);
+}
+
+void
+hf_launch_close(struct hf_launch *l)
+{
+	stop(&l->gateway);
+	stop(&l->providers);
+	if (l->dir != NULL && !l->keep)
+		nftw(l->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(l->dir);
+	l->dir = NULL;
+}

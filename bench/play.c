@@ -1,0 +1,207 @@
+/*
+ * The scheduler of plays: keeps 'concurrency' conversations going, in the
+ * order run, conversation, system, so that systems share the same minutes of
+ * the machine.  A conversation whose turn got no answer ends there.
+ */
+#include <config.h>
+
+#include "bench/play.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "bench/client.h"
+#include "bench/dialect.h"
+
+struct stage {
+	const struct hf_play_conf *conf;
+	struct hf_plays	*plays;
+	struct hf_client *client;
+	unsigned	 next;		/* play to start */
+	unsigned	 ended;
+	int64_t		 told_us;	/* of the last progress line */
+};
+
+struct actor {
+	struct stage	*stage;
+	struct hf_play	*play;
+};
+
+static void	take_turn(struct actor *a);
+
+unsigned
+hf_play_index(const struct hf_play_conf *c, unsigned run, unsigned conv,
+    unsigned system)
+{
+	return (run * c->suite->n_conv + conv) * c->n_system + system;
+}
+
+static json_t *
+message(const char *role, const char *text)
+{
+	json_t *m = json_pack("{s:s,s:s}", "role", role, "content", text);
+
+	HF_CHECK(m != NULL);
+	return m;
+}
+
+static json_t *
+messages(const struct hf_play_conf *conf, const struct hf_play *p)
+{
+	unsigned turn = p->n_answered;
+	json_t *out = json_array();
+
+	if (turn == 0 || conf->full_history)
+		json_array_append_new(out, message("system",
+		    p->system_text));
+	if (conf->full_history) {
+		for (unsigned i = 0; i < turn; i++) {
+			json_array_append_new(out, message("user",
+			    p->c->user[i]));
+			json_array_append_new(out, message("assistant",
+			    p->answer[i]));
+		}
+	}
+	json_array_append_new(out, message("user", p->c->user[turn]));
+	return out;
+}
+
+static void
+progress(struct stage *s)
+{
+	int64_t now = hf_now_us();
+
+	if (s->conf->quiet || (s->ended < s->plays->n_play &&
+	    now - s->told_us < 1000000))
+		return;
+	s->told_us = now;
+	fprintf(stderr, "\r%u of %u conversations played%s", s->ended,
+	    s->plays->n_play, s->ended == s->plays->n_play ? "\n" : "");
+}
+
+static void
+next_play(struct actor *a)
+{
+	struct stage *s = a->stage;
+
+	if (s->next == s->plays->n_play) {
+		free(a);
+		return;
+	}
+	a->play = &s->plays->play[s->next++];
+	take_turn(a);
+}
+
+static void
+on_called(void *arg, const struct hf_call_result *r)
+{
+	struct actor *a = arg;
+	struct hf_play *p = a->play;
+	unsigned turn = p->n_answered;
+
+	p->turn_ms[turn] = r->total_ms;
+	p->first_ms[turn] = r->first_ms;
+	if (r->answer == NULL) {
+		snprintf(p->error, sizeof(p->error), "turn %u: %.180s",
+		    turn + 1, r->error);
+	} else {
+		p->answer[turn] = hf_xstrdup(r->answer);
+		p->n_answered++;
+		if (p->n_answered < p->c->n_user) {
+			take_turn(a);
+			return;
+		}
+	}
+	a->stage->ended++;
+	progress(a->stage);
+	next_play(a);
+}
+
+static void
+take_turn(struct actor *a)
+{
+	const struct hf_play_conf *conf = a->stage->conf;
+	struct hf_play *p = a->play;
+	json_t *body = json_pack("{s:s,s:o,s:s,s:b}",
+	    "model", conf->system[p->system].model,
+	    "messages", messages(conf, p), "user", p->user,
+	    "stream", conf->stream);
+	struct hf_buf b;
+
+	HF_CHECK(body != NULL);
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_buf_json(&b, body);
+	json_decref(body);
+	hf_client_call(a->stage->client, p->session, hf_buf_str(&b),
+	    on_called, a);
+	hf_buf_free(&b);
+}
+
+static void
+set_up(const struct hf_play_conf *conf, struct hf_plays *plays)
+{
+	/* An endpoint that remembers must not know our sessions already. */
+	unsigned long long nonce = (unsigned long long)time(NULL) << 20 ^
+	    (unsigned long long)getpid();
+
+	plays->n_play = conf->n_run * conf->suite->n_conv * conf->n_system;
+	plays->play = hf_xcalloc(plays->n_play, sizeof(*plays->play));
+	for (unsigned i = 0; i < plays->n_play; i++) {
+		struct hf_play *p = &plays->play[i];
+
+		p->system = i % conf->n_system;
+		p->conv = i / conf->n_system % conf->suite->n_conv;
+		p->run = i / conf->n_system / conf->suite->n_conv;
+		p->c = &conf->suite->conv[p->conv];
+		hf_suite_canary(conf->suite, p->system, p->run, p->conv,
+		    p->canary);
+		p->system_text = hf_suite_system(p->canary);
+		snprintf(p->user, sizeof(p->user), "%s.r%u.%s", p->c->id,
+		    p->run + 1, conf->system[p->system].name);
+		snprintf(p->session, sizeof(p->session), "bench-%llx-%s",
+		    nonce, p->user);
+	}
+}
+
+int
+hf_play_all(const struct hf_play_conf *conf, struct hf_plays *out,
+    struct hf_error *e)
+{
+	struct hf_client_conf cc = { conf->url, conf->api_key, conf->stream,
+	    conf->local, conf->timeout_ms };
+	struct stage s = { .conf = conf, .plays = out };
+	int64_t began = hf_now_us();
+	int rc;
+
+	set_up(conf, out);
+	s.client = hf_client_new(&cc);
+	for (unsigned i = 0; i < conf->concurrency && s.next < out->n_play;
+	    i++) {
+		struct actor *a = hf_xcalloc(1, sizeof(*a));
+
+		a->stage = &s;
+		next_play(a);
+	}
+	rc = hf_client_run(s.client, e);
+	hf_client_free(s.client);
+	out->wall_s = (double)(hf_now_us() - began) / 1e6;
+	return rc;
+}
+
+void
+hf_plays_free(struct hf_plays *p)
+{
+	for (unsigned i = 0; i < p->n_play; i++) {
+		free(p->play[i].system_text);
+		for (unsigned k = 0; k < p->play[i].n_answered; k++)
+			free(p->play[i].answer[k]);
+	}
+	free(p->play);
+	p->play = NULL;
+	p->n_play = 0;
+}

@@ -1,0 +1,315 @@
+/*
+ * The report of a run as JSON; the table is printed from it, so that the two
+ * cannot differ.  Pure.
+ */
+#include <config.h>
+
+#include "bench/report.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "bench/stats.h"
+
+#define MAX_MISSES	200
+
+const char *
+hf_failure_name(enum hf_fault_kind k)
+{
+	if (k == HF_FAULT_SILENCE)
+		return "timeout";
+	if (k == HF_FAULT_HTTP_502)
+		return "api_error";
+	if (k == HF_FAULT_HTTP_429)
+		return "rate_limit";
+	return hf_fault_name(k);
+}
+
+/* --- preserved or not, by axis -------------------------------------------- */
+
+typedef void (*label_fn)(const struct hf_play *p, char *out, size_t size);
+
+static void
+label_run(const struct hf_play *p, char *out, size_t size)
+{
+	snprintf(out, size, "%u", p->run + 1);
+}
+
+static void
+label_length(const struct hf_play *p, char *out, size_t size)
+{
+	snprintf(out, size, "%u", p->c->n_messages);
+}
+
+static void
+label_fact(const struct hf_play *p, char *out, size_t size)
+{
+	snprintf(out, size, "%s", hf_fact_type_name(p->c->tmpl->type));
+}
+
+static void
+label_failure(const struct hf_play *p, char *out, size_t size)
+{
+	snprintf(out, size, "%s", hf_failure_name(p->c->failure));
+}
+
+static const struct { const char *name; label_fn label; } axes[] = {
+	{ "run", label_run }, { "length", label_length },
+	{ "fact", label_fact }, { "failure", label_failure },
+};
+
+static json_t *
+ratio(unsigned k, unsigned n)
+{
+	struct hf_wilson w = hf_wilson(k, n);
+
+	return json_pack("{s:i,s:i,s:f,s:f,s:f}", "n", (int)n, "k", (int)k,
+	    "p", w.p, "lo", w.lo, "hi", w.hi);
+}
+
+/* One axis: {"label": ratio, ...}, numbers ascending, words as they come. */
+static json_t *
+by_axis(const struct hf_report *r, unsigned system, label_fn label)
+{
+	json_t *tally = json_object(), *out = json_object(), *v;
+	const char *key;
+	char name[40];
+
+	for (unsigned i = 0; i < r->plays->n_play; i++) {
+		const struct hf_play *p = &r->plays->play[i];
+		json_t *t;
+
+		if (p->system != system)
+			continue;
+		label(p, name, sizeof(name));
+		t = json_object_get(tally, name);
+		if (t == NULL) {
+			t = json_pack("[i,i]", 0, 0);
+			json_object_set_new(tally, name, t);
+		}
+		json_integer_set(json_array_get(t, 0), json_integer_value(
+		    json_array_get(t, 0)) + p->preserved);
+		json_integer_set(json_array_get(t, 1), json_integer_value(
+		    json_array_get(t, 1)) + 1);
+	}
+	json_object_foreach(tally, key, v)
+		json_object_set_new(out, key, ratio(
+		    (unsigned)json_integer_value(json_array_get(v, 0)),
+		    (unsigned)json_integer_value(json_array_get(v, 1))));
+	json_decref(tally);
+	return out;
+}
+
+/* --- times ------------------------------------------------------------------ */
+
+static json_t *
+summary(double *v, size_t n)
+{
+	struct hf_summary s = hf_summarize(v, n);
+
+	if (n == 0)
+		return json_pack("{s:i}", "n", 0);
+	return json_pack("{s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}",
+	    "n", (int)n, "mean", s.mean, "min", s.min, "p25", s.p25,
+	    "median", s.p50, "p75", s.p75, "p95", s.p95, "p99", s.p99,
+	    "max", s.max);
+}
+
+enum which { PROBE, FIRST, QUIET };
+
+static json_t *
+latencies(const struct hf_report *r, unsigned system, enum which which)
+{
+	double *v = hf_xcalloc(r->plays->n_play * 8, sizeof(*v));
+	size_t n = 0;
+	json_t *out;
+
+	for (unsigned i = 0; i < r->plays->n_play; i++) {
+		const struct hf_play *p = &r->plays->play[i];
+		unsigned probe = p->c->n_user - 1;
+
+		if (p->system != system)
+			continue;
+		for (unsigned k = 0; which == QUIET && k < probe &&
+		    k < p->n_answered; k++)
+			v[n++] = p->turn_ms[k];
+		if (p->n_answered < p->c->n_user)
+			continue;
+		if (which == PROBE)
+			v[n++] = p->turn_ms[probe];
+		else if (which == FIRST && p->first_ms[probe] >= 0)
+			v[n++] = p->first_ms[probe];
+	}
+	out = summary(v, n);
+	free(v);
+	return out;
+}
+
+/* Latency of system b minus that of system a on the probe, pair by pair;
+ * 'only': pairs of this failure (NONE: all). */
+static json_t *
+overhead(const struct hf_report *r, unsigned a, unsigned b,
+    enum hf_fault_kind only)
+{
+	double *v = hf_xcalloc(r->plays->n_play, sizeof(*v));
+	const struct hf_play *play = r->plays->play;
+	size_t n = 0;
+	json_t *out;
+
+	for (unsigned run = 0; run < r->conf->n_run; run++) {
+		for (unsigned i = 0; i < r->conf->suite->n_conv; i++) {
+			const struct hf_play *pa, *pb;
+			unsigned probe;
+
+			pa = &play[hf_play_index(r->conf, run, i, a)];
+			pb = &play[hf_play_index(r->conf, run, i, b)];
+			probe = pa->c->n_user - 1;
+			if (pa->n_answered == pa->c->n_user &&
+			    pb->n_answered == pb->c->n_user &&
+			    (only == HF_FAULT_NONE ||
+			    pa->c->failure == only))
+				v[n++] = pb->turn_ms[probe] -
+				    pa->turn_ms[probe];
+		}
+	}
+	out = summary(v, n);
+	free(v);
+	return out;
+}
+
+static json_t *
+clo(const struct hf_report *r)
+{
+	unsigned a = 0, b = 0, n = r->conf->n_system;
+	json_t *out, *by;
+
+	while (a < n && !r->conf->system[a].stateless)
+		a++;
+	while (b < n && r->conf->system[b].stateless)
+		b++;
+	if (a == n || b == n)
+		return json_null();
+	out = overhead(r, a, b, HF_FAULT_NONE);
+	by = json_object();
+	for (unsigned k = 1; k < HF_FAULT_COUNT; k++) {
+		json_t *o = overhead(r, a, b, (enum hf_fault_kind)k);
+
+		if (json_integer_value(json_object_get(o, "n")) > 0)
+			json_object_set(by, hf_failure_name(
+			    (enum hf_fault_kind)k), o);
+		json_decref(o);
+	}
+	json_object_set_new(out, "of", json_pack("[s,s]",
+	    r->conf->system[b].name, r->conf->system[a].name));
+	json_object_set_new(out, "by_failure", by);
+	return out;
+}
+
+/* --- all of it -------------------------------------------------------------- */
+
+static json_t *
+system_report(const struct hf_report *r, unsigned system)
+{
+	unsigned k = 0, n = 0;
+	json_t *by = json_object();
+
+	for (unsigned i = 0; i < r->plays->n_play; i++) {
+		if (r->plays->play[i].system != system)
+			continue;
+		n++;
+		k += r->plays->play[i].preserved;
+	}
+	for (unsigned i = 0; i < hf_countof(axes); i++)
+		json_object_set_new(by, axes[i].name, by_axis(r, system,
+		    axes[i].label));
+	return json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", ratio(k, n),
+	    "by", by, "latency_ms", latencies(r, system, PROBE),
+	    "first_text_ms", latencies(r, system, FIRST),
+	    "quiet_turn_ms", latencies(r, system, QUIET));
+}
+
+static json_t *
+misses(const struct hf_report *r)
+{
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < r->plays->n_play; i++) {
+		const struct hf_play *p = &r->plays->play[i];
+		bool whole = p->n_answered == p->c->n_user;
+
+		if (p->preserved || json_array_size(out) >= MAX_MISSES ||
+		    (r->conf->system[p->system].stateless && whole &&
+		    p->foreign == 0))
+			continue;	/* a stateless miss is what it is for */
+		json_array_append_new(out, json_pack(
+		    "{s:s,s:i,s:s,s:s,s:s,s:s?,s:s?,s:i}",
+		    "system", r->conf->system[p->system].name,
+		    "run", (int)p->run + 1, "conversation", p->c->id,
+		    "failure", hf_failure_name(p->c->failure),
+		    "expected", p->c->fact,
+		    "answer", whole ? p->answer[p->c->n_user - 1] : NULL,
+		    "error", p->error[0] ? p->error : NULL,
+		    "foreign", (int)p->foreign));
+	}
+	return out;
+}
+
+static json_t *
+counts(const struct hf_report *r)
+{
+	const struct hf_counts *c = &r->counts;
+	json_t *o = json_pack("{s:i,s:i,s:i}", "plays",
+	    (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
+	    (int)c->bleed);
+
+	if (r->log_judged)
+		json_object_update_new(o, json_pack(
+		    "{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+		    "payloads", (int)c->payloads,
+		    "bad_payloads", (int)c->bad_payloads,
+		    "refused", (int)c->refused,
+		    "unattributed", (int)c->unattributed,
+		    "duplicates", (int)c->duplicates,
+		    "failed_over", (int)c->failed_over,
+		    "not_failed_over", (int)c->not_failed_over,
+		    "answered_by_primary", (int)c->answered_by_primary));
+	return o;
+}
+
+static unsigned
+suite_turns(const struct hf_suite *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n_conv; i++)
+		n += s->conv[i].n_user;
+	return n;
+}
+
+json_t *
+hf_report_json(const struct hf_report *r)
+{
+	const struct hf_play_conf *c = r->conf;
+	json_t *systems = json_object(), *out;
+	char when[32];
+
+	hf_wall_format(hf_wall_us(), when);
+	for (unsigned i = 0; i < c->n_system; i++)
+		json_object_set_new(systems, c->system[i].name,
+		    system_report(r, i));
+	out = json_pack("{s:i,s:{s:s,s:s,s:i,s:i,s:s,s:b,s:f},"
+	    "s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:O}",
+	    "schema", 1, "run", "ended", when, "version", PACKAGE_VERSION,
+	    "runs", (int)c->n_run, "concurrency", (int)c->concurrency,
+	    "history", c->full_history ? "full" : "thin",
+	    "stream", c->stream, "wall_s", r->plays->wall_s,
+	    "suite", "name", c->suite->name, "seed",
+	    (json_int_t)c->suite->seed, "conversations",
+	    (int)c->suite->n_conv, "turns", (int)suite_turns(c->suite),
+	    "systems", systems, "clo_ms", clo(r), "counts", counts(r),
+	    "misses", misses(r), "bad_payloads", r->examples);
+	HF_CHECK(out != NULL);
+	return out;
+}
