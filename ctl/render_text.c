@@ -13,6 +13,7 @@
 
 #define TEXT		HF_CTL_TEXT_CELL
 #define INT		HF_CTL_INT_CELL
+#define SOME		HF_CTL_SOME_CELL
 #define TIME		HF_CTL_TIME_CELL
 #define DURATION	HF_CTL_DURATION_CELL
 #define BYTES		HF_CTL_BYTES_CELL
@@ -28,10 +29,10 @@ static const struct hf_ctl_column session_columns[] = {
 };
 
 static const struct hf_ctl_column turn_columns[] = {
-	{ "TURN", "seq", INT }, { "AFTER", "parent_seq", INT },
+	{ "TURN", "seq", INT }, { "AFTER", "parent_seq", SOME },
 	{ "STATE", "state", TEXT }, { "IN_HISTORY", "on_path", BOOL },
 	{ "ROUTE", "route", TEXT }, { "TARGET", "target", TEXT },
-	{ "ATTEMPTS", "attempts", INT }, { "STATUS", "status", INT },
+	{ "ATTEMPTS", "attempts", INT }, { "STATUS", "status", SOME },
 	{ "FINISH", "finish_reason", TEXT },
 	{ "ERROR", "error_class", TEXT },
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
@@ -41,7 +42,7 @@ static const struct hf_ctl_column turn_columns[] = {
 static const struct hf_ctl_column attempt_columns[] = {
 	{ "TURN", "turn_seq", INT }, { "ATTEMPT", "n", INT },
 	{ "TARGET", "target", TEXT }, { "CLASS", "cls", TEXT },
-	{ "REASON", "reason", TEXT }, { "HTTP", "http_status", INT },
+	{ "REASON", "reason", TEXT }, { "HTTP", "http_status", SOME },
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
 	{ "TOTAL", "total_us", DURATION }, { "SENT", "bytes_out", BYTES },
 	{ "RECEIVED", "bytes_in", BYTES }, { "STARTED", "started_us", TIME },

@@ -36,6 +36,12 @@ put_int(struct hf_buf *out, json_int_t v, enum hf_ctl_format format)
 		hf_buf_printf(out, "%" PRIu64 ".%" PRIu64,
 		    (uint64_t)v >> 32, (uint64_t)v & 0xffffffff);
 		return;
+	case HF_CTL_SOME_CELL:
+		if (v == 0) {
+			hf_buf_putc(out, '-');
+			return;
+		}
+		break;
 	case HF_CTL_INT_CELL:
 	case HF_CTL_TEXT_CELL:
 	case HF_CTL_BOOL_CELL:
@@ -62,8 +68,8 @@ hf_ctl_put_cell(struct hf_buf *out, json_t *v, enum hf_ctl_format format)
 static bool
 is_right(enum hf_ctl_format f)
 {
-	return f == HF_CTL_INT_CELL || f == HF_CTL_DURATION_CELL ||
-	    f == HF_CTL_BYTES_CELL;
+	return f == HF_CTL_INT_CELL || f == HF_CTL_SOME_CELL ||
+	    f == HF_CTL_DURATION_CELL || f == HF_CTL_BYTES_CELL;
 }
 
 static void

@@ -216,6 +216,10 @@ def test_show():
     want = ["session        ses_4567", "owner          2.5", "http_502",
             "q/n", "250.0ms", "1.25s", "2.0K"]
     check("show: text", all(w in out for w in want), out)
+    turn = [r.split() for r in out.split("\n") if "q/n" in r][0]
+    check("show: a turn", turn == ["1", "-", "complete", "yes", "gpt", "q/n",
+                                   "2", "200", "stop", "-", "250.0ms",
+                                   "1.25s", "2025-11-29T12:00:00.123Z"], turn)
     check("show: no contents unasked", "s3cret" not in out and
           "answer" not in out, out)
     p, req = ask(answer, "sessions", "show", "ses_4", "--contents",
