@@ -41,6 +41,7 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/surface/chat.c gateway/surface/chat_internal.h \
 	gateway/surface/chat_params.c gateway/surface/chat_request.c \
 	gateway/surface/error.c gateway/surface/models.c \
+	gateway/surface/refuse.c \
 	gateway/surface/session_name.c gateway/surface/surface.h \
 	gateway/turn/align.c gateway/turn/align.h gateway/turn/attempt.c \
 	gateway/turn/failover.c gateway/turn/finish.c \

@@ -11,3 +11,8 @@ libworkers_a_SOURCES = \
 	workers/spawn.h workers/supervise.c workers/supervise.h \
 	workers/verbs.c workers/verbs.h workers/worker.c
 WORKERS_LIBS = libworkers.a $(EVENT_LIBS) $(JANSSON_LIBS)
+
+sbin_PROGRAMS += holdfast
+holdfast_SOURCES = workers/main.c
+holdfast_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
+holdfast_LDADD = $(WORKERS_LIBS) $(GATEWAY_LIBS) $(STORE_LIBS) $(BASE_LIBS)

@@ -1,9 +1,15 @@
-TURN_TEST_LDADD = $(GATEWAY_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+TURN_TEST_LDADD = $(GATEWAY_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
-check_PROGRAMS += tests/unit/test_align tests/unit/test_plan
-TESTS += tests/unit/test_align tests/unit/test_plan
+check_PROGRAMS += tests/unit/test_align tests/unit/test_plan \
+	tests/unit/test_items tests/unit/test_chat_request
+TESTS += tests/unit/test_align tests/unit/test_plan \
+	tests/unit/test_items tests/unit/test_chat_request
 
 tests_unit_test_align_SOURCES = tests/unit/test_align.c
 tests_unit_test_align_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c
 tests_unit_test_plan_LDADD = $(TURN_TEST_LDADD)
+tests_unit_test_items_SOURCES = tests/unit/test_items.c
+tests_unit_test_items_LDADD = $(TURN_TEST_LDADD)
+tests_unit_test_chat_request_SOURCES = tests/unit/test_chat_request.c
+tests_unit_test_chat_request_LDADD = $(TURN_TEST_LDADD)
