@@ -81,7 +81,7 @@ name_failure(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 	} else if (rc == CURLE_OPERATION_TIMEDOUT && c->connected_us != 0) {
 		r->reason = "timeout";
 	} else if (rc == CURLE_RECV_ERROR &&
-	    strstr(c->detail, "Chunked") != NULL) {
+	    strcasestr(c->detail, "chunked-enco") != NULL) {
 		/* The library says so for broken chunk framing as well. */
 		r->cls = HF_CLASS_PROVIDER;
 		r->reason = "bad_http";
