@@ -56,7 +56,8 @@ hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
 	e = e == NULL ? &local : e;
 	memset(out, 0, sizeof(*out));
 	if (name.size > 0) {
-		q = hf_db_bind(&st->read, HF_SQL_SESSION_HEAD, e, "zt",
+		q = hf_db_bind(&st->read, hf_id_valid(name, "ses_") ?
+		    HF_SQL_SESSION_HEAD_ID : HF_SQL_SESSION_HEAD, e, "zt",
 		    tenant, name);
 		if (q == NULL)
 			return e->code;

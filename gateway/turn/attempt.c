@@ -18,6 +18,7 @@
 #include "base/log.h"
 
 #define LINGER_MS	1000	/* for the end of a finished exchange */
+#define GRACE_MS	1000	/* from a finish to its terminal marker */
 #define BACKLOG_MAX	((size_t)256 * 1024)
 
 static void	on_event(void *arg, const struct hf_event *ev);
@@ -126,12 +127,24 @@ total_due(const struct hf_attempt *a)
 	    a->begun_us + (int64_t)c->total_ms * 1000;
 }
 
+/* Some servers say how the answer finished and then neither end the stream
+ * nor close it. */
+static int64_t
+grace_due(const struct hf_attempt *a)
+{
+	return a->finish_us == 0 ? INT64_MAX :
+	    a->finish_us + GRACE_MS * 1000;
+}
+
 static void
 arm_deadline(struct hf_attempt *a)
 {
 	int64_t first = first_token_due(a), total = total_due(a);
+	int64_t grace = grace_due(a);
 	int64_t due = first < total ? first : total;
 
+	if (grace < due)
+		due = grace;
 	if (due == INT64_MAX)
 		evtimer_del(a->timer);
 	else
@@ -148,6 +161,12 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (a->t == NULL) {
 		attempt_free(a);
+	} else if (now >= grace_due(a) && a->t->paused) {
+		a->finish_us = now;	/* we do not read; nobody is late */
+		arm_deadline(a);
+	} else if (now >= grace_due(a)) {
+		/* The dialect knows whether the answer is whole. */
+		hf_decoder_end(a->decoder, false);
 	} else if (now >= first_token_due(a)) {
 		a->outcome.timed_out = true;
 		set_outcome(a, HF_CLASS_NETWORK, "first_token_timeout");
@@ -351,6 +370,8 @@ on_event(void *arg, const struct hf_event *ev)
 		break;
 	case HF_EV_FINISH:
 		an->finish = ev->finish;
+		a->finish_us = hf_now_us();
+		arm_deadline(a);
 		break;
 	case HF_EV_USAGE:
 		an->tokens_in = ev->usage.input;

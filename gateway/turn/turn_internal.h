@@ -53,6 +53,7 @@ struct hf_attempt {
 	bool		 useful;	/* a useful delta arrived */
 	bool		 over;		/* outcome is set */
 	bool		 done;		/* terminal marker seen */
+	int64_t		 finish_us;	/* when the finish was said; 0: not yet */
 	struct outcome	 outcome;
 	int64_t		 bytes_out, bytes_in;
 };
