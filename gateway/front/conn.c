@@ -142,6 +142,8 @@ hf_conn_work(struct hf_conn *c)
 	c->todo = 0;
 	if ((todo & HF_CONN_ADOPT) != 0)
 		adopt(c);
+	if ((todo & HF_CONN_CLOSE) != 0)
+		hf_conn_close(c);
 	if ((todo & HF_CONN_FREE) != 0) {
 		hf_head_free(c->head);
 		free(c->head);

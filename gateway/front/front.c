@@ -38,10 +38,12 @@ set_up_http(struct hf_front *f, struct hf_error *e)
 	 * that the client can hear it; the body deadline bounds that. */
 	evhttp_set_flags(f->http, EVHTTP_SERVER_LINGERING_CLOSE);
 	evhttp_set_default_content_type(f->http, NULL);
-	/* All that a client may try is answered in the protocol's shape. */
+	/* All that evhttp knows is answered in the protocol's shape.  CONNECT
+	 * too: evhttp would keep the connection after its own 501. */
 	evhttp_set_allowed_methods(f->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD |
 	    EVHTTP_REQ_POST | EVHTTP_REQ_DELETE | EVHTTP_REQ_PUT |
-	    EVHTTP_REQ_PATCH | EVHTTP_REQ_OPTIONS);
+	    EVHTTP_REQ_PATCH | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
+	    EVHTTP_REQ_CONNECT);
 	evhttp_set_bevcb(f->http, hf_conn_make, f);
 	evhttp_set_gencb(f->http, hf_front_request, f);
 	return 0;

@@ -48,7 +48,7 @@ enum hf_conn_phase {
 	HF_CONN_IDLE		/* kept alive, no byte of the next request */
 };
 
-enum { HF_CONN_ADOPT = 1, HF_CONN_FREE = 2 };	/* queued work */
+enum { HF_CONN_ADOPT = 1, HF_CONN_CLOSE = 2, HF_CONN_FREE = 4 };	/* queued work */
 
 struct hf_conn {
 	LIST_ENTRY(hf_conn)	 entry;

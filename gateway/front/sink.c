@@ -92,14 +92,19 @@ completed(struct evhttp_request *ev, void *arg)
 	struct hf_sink *s = arg;
 	struct hf_conn *c = s->conn;
 
-	if (s->front->draining)		/* the response had begun before */
-		evhttp_add_header(evhttp_request_get_output_headers(ev),
-		    "Connection", "close");
 	s->ev = NULL;
 	s->conn = NULL;
 	hf_sink_queue(s, HF_SINK_FREE);
-	if (c != NULL)
-		hf_conn_next(c);
+	if (c == NULL)
+		return;
+	hf_conn_next(c);
+	/* evhttp closes where it sent Connection: close, but not after CONNECT
+	 * nor if draining began within the response. */
+	if (s->close || s->front->draining) {
+		evhttp_add_header(evhttp_request_get_output_headers(ev),
+		    "Connection", "close");
+		hf_conn_queue(c, HF_CONN_CLOSE);
+	}
 }
 
 void

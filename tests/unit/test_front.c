@@ -262,7 +262,7 @@ static const struct insult insults[] = {
 	I("HEAD with a body", 400, "HEAD /ping HTTP/1.1\r\n" H
 	    "Content-Length: 41\r\n\r\n" PING),
 	I("unknown method", 501, "BREW /ping HTTP/1.1\r\n" H "\r\n"),
-	I("CONNECT", 501, "CONNECT h:1 HTTP/1.1\r\n" H "\r\n"),
+	I("CONNECT", 400, "CONNECT h:1 HTTP/1.1\r\n" H "\r\n"),
 	I("garbage", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n"),
 	I("empty line first", 400, "\r\n" PING),
 	I("Expect of another kind", 417, POST H
