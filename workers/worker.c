@@ -74,6 +74,7 @@ start(struct worker *w, struct hf_error *e)
 	rc = hf_store_open(&w->store, &w->proc.store, e);
 	if (rc < 0)
 		return rc;
+	hf_store_set_make_body(w->store, hf_gateway_make_body, NULL);
 	gc = (struct hf_gateway_conf){ .base = w->proc.base,
 	    .conf = w->proc.conf, .store = w->store, .shm = &w->proc.shm };
 	rc = hf_gateway_new(&w->gateway, &gc, e);
