@@ -277,7 +277,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		{ n->bad_payloads, "payloads that are not the history" },
 		{ n->refused, "requests refused by a strict provider" },
 		{ n->unattributed, "payloads of no conversation" },
-		{ n->duplicates, "second answers to one turn" },
+		{ n->duplicates, "turns that one provider answered twice" },
 		{ n->answered_by_primary, "probes that did not fail" },
 		{ r->log_judged ? n->not_failed_over : 0,
 		  "probes that did not fail over" },

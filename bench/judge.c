@@ -20,7 +20,8 @@ struct judge {
 	struct hf_bleed	*bleed;
 	json_t		*by_user;	/* end user's id -> index of play */
 	json_t		*examples;
-	uint8_t		(*answers)[8];	/* per play and turn */
+	uint8_t		(*answered)[8];	/* per play and turn: a bit for each
+					 * provider that answered */
 };
 
 /* --- answers -------------------------------------------------------------- */
@@ -116,13 +117,17 @@ judge_turn(struct judge *j, struct hf_play *p, unsigned turn, bool fallback,
 {
 	bool fault = !hf_str_is(hf_json_str(json_object_get(entry, "fault")),
 	    "none");
-	unsigned index = (unsigned)(p - j->plays->play);
+	uint8_t *seen = &j->answered[p - j->plays->play][turn];
+	uint8_t bit = fallback ? 2 : 1;
 
-	if (!fault && ++j->answers[index][turn] > 1) {
-		p->duplicates++;
+	if (!fault && (*seen & bit) != 0) {
 		j->n->duplicates++;
-		add_example(j, p, "a second answer to one turn", entry);
+		add_example(j, p, "asked and answered twice", entry);
+	} else if (!fault && *seen != 0) {
+		j->n->late++;
 	}
+	if (!fault)
+		*seen |= bit;
 	if (turn + 1 < p->c->n_user)
 		return;
 	if (fallback)
@@ -212,7 +217,7 @@ hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
 	    .examples = examples };
 	int rc;
 
-	j.answers = hf_xcalloc(plays->n_play, sizeof(*j.answers));
+	j.answered = hf_xcalloc(plays->n_play, sizeof(*j.answered));
 	for (unsigned i = 0; i < plays->n_play; i++)
 		json_object_set_new(j.by_user, plays->play[i].user,
 		    json_integer(i));
@@ -227,7 +232,7 @@ hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
 		/* A payload with another's words spoils the play. */
 		p->preserved = p->preserved && p->foreign == 0;
 	}
-	free(j.answers);
+	free(j.answered);
 	json_decref(j.by_user);
 	hf_bleed_free(j.bleed);
 	return rc;

@@ -27,7 +27,10 @@ struct hf_counts {
 	unsigned bad_payloads;		/* not exactly the history */
 	unsigned bleed;			/* foreign facts and canaries, in
 					 * payloads and answers */
-	unsigned duplicates;		/* second answers to one turn */
+	unsigned duplicates;		/* second answers of one provider to
+					 * one turn */
+	unsigned late;			/* turns that both providers answered:
+					 * the first was given up as too slow */
 	unsigned failed_over;		/* probes: failed, then answered */
 	unsigned not_failed_over;	/* probes that did not */
 	unsigned answered_by_primary;	/* probes: the run is not valid */

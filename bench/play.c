@@ -1,7 +1,8 @@
 /*
  * The scheduler of plays: keeps 'concurrency' conversations going, in the
  * order run, conversation, system, so that systems share the same minutes of
- * the machine.  A conversation whose turn got no answer ends there.
+ * the machine; which of them begins alternates.  A conversation whose turn
+ * got no answer ends there.
  */
 #include <config.h>
 
@@ -84,6 +85,15 @@ progress(struct stage *s)
 	    s->plays->n_play, s->ended == s->plays->n_play ? "\n" : "");
 }
 
+/* The play that is started as number i. */
+static unsigned
+nth(const struct hf_play_conf *conf, unsigned i)
+{
+	unsigned n = conf->n_system, pair = i / n;
+
+	return pair % 2 == 0 ? i : pair * n + (n - 1 - i % n);
+}
+
 static void
 next_play(struct actor *a)
 {
@@ -93,7 +103,7 @@ next_play(struct actor *a)
 		free(a);
 		return;
 	}
-	a->play = &s->plays->play[s->next++];
+	a->play = &s->plays->play[nth(s->conf, s->next++)];
 	take_turn(a);
 }
 

@@ -47,7 +47,6 @@ struct hf_play {
 	/* what the judge finds */
 	bool		 preserved;	/* the probe got its fact */
 	unsigned	 primary_failed, primary_answered, fallback_answered;
-	unsigned	 duplicates;	/* answers bought beyond one a turn */
 	unsigned	 bad_payloads, foreign;
 };
 

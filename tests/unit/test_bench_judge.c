@@ -331,6 +331,16 @@ answer_twice(struct world *w, unsigned i)
 }
 
 static void
+both_answer(struct world *w, unsigned i)
+{
+	json_t *o = json_deep_copy(fallback_entry(w, i));
+	const struct hf_play *p = &w->plays.play[i];
+
+	json_object_set_new(o, "messages", right_view(p, 1, false));
+	json_array_append_new(w->log, o);
+}
+
+static void
 primary_answers(struct world *w, unsigned i)
 {
 	json_object_set_new(fallback_entry(w, i), "provider",
@@ -382,6 +392,8 @@ mutations(void **state)
 		M(other_canary, bleed, 1, 149),
 		M(foreign_answer, bleed, 1, 149),
 		M(answer_twice, duplicates, 1, 150),
+		M(both_answer, late, 1, 150),
+		M(both_answer, duplicates, 0, 150),
 		M(primary_answers, answered_by_primary, 1, 150),
 		M(primary_answers, not_failed_over, 1, 150),
 		M(nobody_answers, not_failed_over, 1, 150),
