@@ -112,6 +112,7 @@ hf_decode_text(struct hf_decoder *d, enum hf_event_type type,
 		}
 		ev.text = hf_buf_str(&d->scratch);
 	}
+	hf_decode_begin(d);
 	emit(d, &ev);
 }
 
@@ -119,7 +120,12 @@ void
 hf_decode_usage(struct hf_decoder *d)
 {
 	struct hf_event ev = { .type = HF_EV_USAGE };
+	unsigned i;
 
+	/* Nobody uses less than nothing. */
+	for (i = 0; i < hf_countof(d->usage); i++)
+		if (d->usage[i] < 0)
+			d->usage[i] = -1;
 	ev.usage.input = d->usage[0];
 	ev.usage.output = d->usage[1];
 	ev.usage.cached = d->usage[2];
@@ -134,6 +140,7 @@ hf_decode_finish(struct hf_decoder *d, enum hf_finish_reason f)
 
 	if (d->finished || d->terminal)
 		return !d->terminal;
+	hf_decode_begin(d);
 	if (!hf_tools_emit_rest(d, f))
 		return false;
 	if (f == HF_FINISH_STOP && d->n_tool_emitted > 0)

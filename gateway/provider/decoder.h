@@ -78,7 +78,8 @@ struct hf_decoder *hf_decode_new(const struct hf_decoder_ops *ops,
 
 /* --- emission; each does nothing after a terminal event ---------------- */
 
-void	hf_decode_begin(struct hf_decoder *d);	/* once */
+/* HF_EV_BEGIN, once; implied by whatever has content. */
+void	hf_decode_begin(struct hf_decoder *d);
 /* HF_EV_TEXT or HF_EV_REFUSAL of a JSON string; nothing if it is empty. */
 void	hf_decode_text(struct hf_decoder *d, enum hf_event_type type,
 	    struct hf_json string);

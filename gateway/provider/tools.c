@@ -31,6 +31,7 @@ hf_tool_add(struct hf_decoder *d, int64_t index)
 {
 	struct hf_tool *t;
 
+	hf_decode_begin(d);
 	if (d->n_tool == HF_DECODE_TOOLS) {
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "too_many_tool_calls");
 		return NULL;

@@ -56,6 +56,8 @@ static const struct {
 	{ S("retry: 1.5\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S("retry:\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S("retry: -1\ndata: a\n\n"), "message|a|;", -1, "" },
+	{ S("retry: 99999999999999999999\ndata: a\n\n"), "message|a|;", -1,
+	  "" },
 	{ S("data: a\n\ndata: lost"), "message|a|;", -1, "lost" },
 	{ S("data: a\n\ndata: lost\n"), "message|a|;", -1, "lost" },
 	{ S("data: a\n\ndata: lo\ndata: st"), "message|a|;", -1, "lo\nst" },
