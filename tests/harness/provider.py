@@ -197,8 +197,8 @@ class Exchange:
             self.chunk(event)
         self.end()
 
-    def error(self, code, message="scripted failure", headers=(), **more):
-        self.reply(code, words.error(self.dialect, code, message, **more),
+    def error(self, status, message="scripted failure", headers=(), **more):
+        self.reply(status, words.error(self.dialect, status, message, **more),
                    headers)
 
 
@@ -479,8 +479,9 @@ def echo():
     return reply_to(echo_rule)
 
 
-def status(code, message="scripted failure", headers=(), **more):
-    return lambda ex: ex.error(code, message, headers, **more)
+def status(status_, message="scripted failure", headers=(), **more):
+    """An error in the dialect's words; more: kind, code, param."""
+    return lambda ex: ex.error(status_, message, headers, **more)
 
 
 def html(code):

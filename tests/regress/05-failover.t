@@ -84,13 +84,13 @@ FAULTS = [
     ("hung up", script(provider.hang_up()), "network", ""),
     ("500", script(provider.status(500)), "provider", "500"),
     ("502 with a page", script(provider.html(502)), "provider", "502"),
-    ("503", script(provider.status(503)), "provider", "503"),
+    ("503", script(provider.status(503)), "capacity", "503"),
     ("429 with a hint", script(provider.rate_limited(2)), "capacity",
      "429"),
     ("429 without", script(provider.rate_limited()), "capacity", "429"),
-    ("401", script(provider.status(401)), "auth", "401"),
-    ("403", script(provider.status(403)), "auth", "403"),
-    ("404 model", script(provider.status(404)), "auth", "404"),
+    ("401", script(provider.status(401)), "auth", ""),
+    ("403", script(provider.status(403)), "auth", ""),
+    ("404 model", script(provider.status(404)), "auth", ""),
     ("silence", script(provider.silence()), "network", "first_token"),
     ("headers and pings only", script(provider.headers_only()), "network",
      "first_token"),
@@ -481,7 +481,7 @@ def counted(t):
     d = fresh()
     import wait
     before = d.metrics()
-    A.script(provider.status(503))
+    A.script(provider.status(500))
     t.eq(client.chat(d, "hi", model="m").status, 200, "failed over")
     A.script(provider.rate_limited())
     t.eq(client.chat(d, "hi", model="m").status, 200, "failed over")

@@ -15,8 +15,7 @@ A = provider.Provider("openai")
 B = provider.Provider("openai")
 C = provider.Provider("anthropic")
 SESSIONS = 100
-# The suite of every change does fewer rounds; HF_TEST_LONG=1 does all.
-ROUNDS = 20 if os.environ.get("HF_TEST_LONG") else 5
+ROUNDS = 100 if os.environ.get("HF_TEST_LONG") else 20
 CANARY = re.compile(rb"canary-[0-9a-f]{12}-(\d{3})")
 
 

@@ -225,11 +225,10 @@ def full(t):
     t.eq(client.chat(d, "remember code is Q7", session="s").status, 200,
          "a turn")
     ballast = os.path.join(folder, "ballast")
-    with open(ballast, "wb") as f:
+    with open(ballast, "wb", buffering=0) as f:
         try:
             while True:
                 f.write(b"x" * 4096)
-                f.flush()
         except OSError:
             pass
     bad = None
