@@ -249,7 +249,8 @@ hf_front_in_flight(const struct hf_front *f)
 	return n;
 }
 
-/* Whoever holds a sink forgets it first: no callback runs any more. */
+/* Connections close as if their clients had left, so that whoever serves them
+ * lets go; nothing is called after this returns. */
 void
 hf_front_free(struct hf_front *f)
 {

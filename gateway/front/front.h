@@ -102,6 +102,7 @@ int	hf_front_listen(struct hf_front *f, int fd, struct hf_error *e)
 /* Stop accepting, answer with Connection: close, close idle connections. */
 void	hf_front_drain(struct hf_front *f);
 unsigned hf_front_in_flight(const struct hf_front *f);
+/* Closes every connection; 'gone' fires for responses not finished. */
 void	hf_front_free(struct hf_front *f);
 
 #endif

@@ -111,7 +111,7 @@ struct hf_front {
 	size_t			 n_by_fd;
 	unsigned		 in_flight;	/* sinks alive */
 	bool			 draining;
-	bool			 closing;	/* freed: no callbacks */
+	bool			 closing;	/* being freed */
 };
 
 /* conn.c */

@@ -404,8 +404,6 @@ hf_sink_work(struct hf_sink *s)
 		hf_sink_free(s);
 		return;
 	}
-	if (s->front->closing)
-		return;
 	if ((todo & HF_SINK_CUT) != 0) {
 		cut(s);
 		return;

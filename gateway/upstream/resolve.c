@@ -45,7 +45,7 @@ struct name {
 	int64_t		 bad_us;	/* last failure after it; 0: none */
 	const char	*why;
 	bool		 asking;
-	TAILQ_HEAD(, hf_resolve_wait) waiting;
+	TAILQ_HEAD(waiting, hf_resolve_wait) waiting;
 };
 
 struct hf_resolver {

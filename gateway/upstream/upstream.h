@@ -18,8 +18,13 @@ struct hf_call;		/* one call in flight */
 struct hf_call_result {
 	enum hf_class	cls;		/* NONE: the exchange was complete on
 					 * the wire (whatever its status) */
-	const char	*reason;	/* static: "connect_refused", "reset",
-					 * "connect_timeout", "resolve", "eof" */
+	const char	*reason;	/* static: "ok", "connect_refused",
+					 * "connect_timeout", "connect_failed",
+					 * "unreachable", "resolve", "tls",
+					 * "reset", "eof" (closed too early),
+					 * "stale_connection", "timeout",
+					 * "bad_http", "failed", "bad_url",
+					 * "memory" */
 	bool		clean;		/* body ended as its framing says */
 	bool		any_byte;	/* of the response arrived */
 	bool		reused;		/* on a pooled connection */
