@@ -1,10 +1,35 @@
 # The store.
 STORE_TEST_LIBS = $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-STORE_TEST_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(CMOCKA_CFLAGS)
+STORE_TEST_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS) \
+	$(CMOCKA_CFLAGS)
 STORE_FIXTURE = tests/unit/store_fixture.c tests/unit/store_fixture.h
 
-check_PROGRAMS += tests/unit/test_store_turn
-TESTS += tests/unit/test_store_turn
+STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_keep \
+	tests/unit/test_store_lease tests/unit/test_store_schema \
+	tests/unit/test_store_seal tests/unit/test_store_turn
+check_PROGRAMS += $(STORE_TESTS)
+TESTS += $(STORE_TESTS)
+
+tests_unit_test_store_commit_SOURCES = tests/unit/test_store_commit.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_commit_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_commit_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_keep_SOURCES = tests/unit/test_store_keep.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_keep_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_keep_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_lease_SOURCES = tests/unit/test_store_lease.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_lease_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_lease_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_schema_SOURCES = tests/unit/test_store_schema.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_schema_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_schema_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_seal_SOURCES = tests/unit/test_store_seal.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_seal_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_seal_LDADD = $(STORE_TEST_LIBS)
 tests_unit_test_store_turn_SOURCES = tests/unit/test_store_turn.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_turn_CFLAGS = $(STORE_TEST_CFLAGS)

@@ -1,0 +1,377 @@
+/*
+ * Group commit: who fails with whom, full disks, the WAL's bound.
+ */
+#include <config.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "store/internal.h"
+#include "tests/unit/store_fixture.h"
+
+#define N	40
+
+struct job {
+	struct hf_head	 h;
+	struct hf_item	 in, out;
+	struct hf_begin	 b;
+	struct hf_begun	 begun;
+	struct hf_finish fin;
+	int		 rc;
+	bool		 done;
+	unsigned	 order;
+};
+
+static unsigned completed;
+
+static void
+on_begun(void *arg, int rc, const struct hf_error *e,
+    const struct hf_begun *b)
+{
+	struct job *j = arg;
+
+	(void)e;
+	assert_false(j->done);
+	j->done = true;
+	j->order = completed++;
+	j->rc = rc;
+	j->begun = *b;
+}
+
+static void
+on_done(void *arg, int rc, const struct hf_error *e)
+{
+	struct job *j = arg;
+
+	(void)e;
+	assert_false(j->done);
+	j->done = true;
+	j->order = completed++;
+	j->rc = rc;
+}
+
+static void
+submit_begin(struct fx *f, struct job *j, const char *name)
+{
+	j->h = fx_head(f, 1, name);
+	j->b = fx_turn(name, &j->h, &j->in, "x");
+	j->done = false;
+	assert_int_equal(hf_store_begin(f->st[1], &j->b, on_begun, j, &f->e),
+	    0);
+}
+
+/* Jobs that are submitted while another process holds the writer mutex are
+ * one group. */
+static void
+submit_group(struct fx *f, struct job *j, unsigned n)
+{
+	char name[16];
+
+	completed = 0;
+	fx_store(f, 1);
+	assert_int_equal(hf_shm_writer_lock(&f->shm[0], 1000, &f->e), 0);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		submit_begin(f, &j[i], name);
+	}
+	assert_int_equal(hf_store_pending(f->st[1]), n);
+	hf_shm_writer_unlock(&f->shm[0]);
+	fx_drain(f, 1);
+}
+
+static void
+one_commit_for_many(void **state)
+{
+	static struct job j[N];
+	int64_t commits, jobs;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	commits = hf_shm_sum(&f.shm[0], HF_C_store_commits);
+	jobs = hf_shm_sum(&f.shm[0], HF_C_store_jobs);
+	submit_group(&f, j, N);
+	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_store_commits),
+	    commits + 1);
+	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_store_jobs), jobs + N);
+	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_sessions_created), N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_true(j[i].done);
+		assert_int_equal(j[i].rc, 0);
+		assert_int_equal(j[i].order, i);
+		assert_int_equal(j[i].begun.result, HF_BEGIN_OPEN);
+	}
+	fx_close(&f);
+}
+
+/* A job that fails takes its own changes back, not its neighbours'. */
+static void
+one_bad_job(void **state)
+{
+	static struct job good, bad, late;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	completed = 0;
+	assert_int_equal(hf_shm_writer_lock(&f.shm[0], 1000, &f.e), 0);
+	submit_begin(&f, &good, "good");
+	bad.h = fx_head(&f, 1, "bad");
+	bad.b = fx_turn("bad", &bad.h, &bad.in, "x");
+	bad.b.parent_row = 999;		/* seen after the session is made */
+	bad.done = false;
+	assert_int_equal(hf_store_begin(f.st[1], &bad.b, on_begun, &bad,
+	    &f.e), 0);
+	submit_begin(&f, &late, "late");
+	hf_shm_writer_unlock(&f.shm[0]);
+	fx_drain(&f, 1);
+	assert_int_equal(good.rc, 0);
+	assert_int_equal(bad.rc, HF_EINVAL);
+	assert_int_equal(late.rc, 0);
+	assert_true(fx_head(&f, 1, "good").found);
+	assert_true(fx_head(&f, 1, "late").found);
+	assert_false(fx_head(&f, 1, "bad").found);
+	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_sessions_created), 2);
+	fx_close(&f);
+}
+
+#ifdef HF_FAULTS
+static void
+failed_commit_fails_all(void **state)
+{
+	static struct job j[N];
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	fx_fault("store.t1.before_commit=fail");
+	submit_group(&f, j, N);
+	fx_fault(NULL);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(j[i].rc, HF_EIO);
+	assert_int_equal(fx_sql(&f, "SELECT (SELECT count(*) FROM session) +"
+	    " (SELECT count(*) FROM turn) + (SELECT count(*) FROM item)"), 0);
+	/* And then it goes on. */
+	fx_say(&f, 1, "s0", "one", "1");
+	fx_close(&f);
+}
+
+/* The answer was not stored: the turn is open, its lease held, and the same
+ * finish works once the trouble is over. */
+static void
+failed_t2_can_be_repeated(void **state)
+{
+	static struct job j;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	submit_group(&f, &j, 1);
+	j.fin = fx_answer(&j.b, &j.begun, &j.h.key, &j.out, "answer");
+	fx_fault("store.t2.before_commit=fail");
+	assert_int_equal(fx_finish(&f, 1, &j.fin), HF_EIO);
+	fx_fault(NULL);
+	assert_string_equal(fx_history(&f, 1, "s0"), "user:x");
+	assert_true(fx_head(&f, 1, "s0").busy);
+	assert_int_equal(fx_finish(&f, 1, &j.fin), 0);
+	assert_string_equal(fx_history(&f, 1, "s0"),
+	    "user:x|assistant:answer");
+	fx_close(&f);
+}
+#endif
+
+/* Let the database grow by 'pages' more, -1: as it likes. */
+static void
+set_room(struct fx *f, int pages)
+{
+	struct hf_db *db = &f->st[1]->writer.db;
+	char sql[80];
+	int64_t n;
+
+	/* The store thread is idle. */
+	assert_int_equal(hf_store_pending(f->st[1]), 0);
+	assert_int_equal(hf_db_number(db, "PRAGMA page_count", &n, NULL), 0);
+	snprintf(sql, sizeof(sql), "PRAGMA max_page_count = %lld",
+	    pages < 0 ? 1000000000LL : (long long)n + pages);
+	assert_int_equal(hf_db_number(db, sql, &n, NULL), 0);
+}
+
+static void
+full_disk(void **state)
+{
+	static char big[60000];
+	static struct job j[N];
+	unsigned failed = 0;
+	struct job one;
+	struct fx f;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	fx_open(&f);
+	fx_say(&f, 1, "s", "one", "1");
+	memset(&one, 0, sizeof(one));
+	submit_begin(&f, &one, "s");
+	fx_drain(&f, 1);
+	set_room(&f, 4);
+	/* Too big for what is left: refused, nothing half-written. */
+	one.fin = fx_answer(&one.b, &one.begun, &one.h.key, &one.out, big);
+	assert_int_equal(fx_finish(&f, 1, &one.fin), HF_EFULL);
+	assert_string_equal(fx_history(&f, 1, "s"),
+	    "user:one|assistant:1|user:x");
+	/* A small answer still ends the turn. */
+	one.fin = fx_answer(&one.b, &one.begun, &one.h.key, &one.out, "2");
+	assert_int_equal(fx_finish(&f, 1, &one.fin), 0);
+	/* A group that does not fit fails or stands job by job, or whole. */
+	set_room(&f, 0);
+	submit_group(&f, j, N);
+	for (unsigned i = 0; i < N; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "s%u", i);
+		assert_true(j[i].rc == 0 || j[i].rc == HF_EFULL);
+		assert_int_equal(fx_head(&f, 1, name).found, j[i].rc == 0);
+		failed += j[i].rc < 0;
+	}
+	assert_true(failed > 0);
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM item i LEFT JOIN"
+	    " turn t ON t.id = i.turn WHERE t.id IS NULL"), 0);
+	/* Room again: all is well. */
+	set_room(&f, -1);
+	fx_say(&f, 1, "s", "three", "3");
+	assert_string_equal(fx_history(&f, 1, "s"), "user:one|assistant:1|"
+	    "user:x|assistant:2|user:three|assistant:3");
+	fx_close(&f);
+}
+
+/* Somebody else sits on the mutex: a typed error, and service afterwards. */
+static void
+mutex_held_too_long(void **state)
+{
+	static struct job j;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	f.conf[1].lock_timeout_ms = 50;
+	fx_store(&f, 1);
+	assert_int_equal(hf_shm_writer_lock(&f.shm[0], 1000, &f.e), 0);
+	submit_begin(&f, &j, "s");
+	fx_drain(&f, 1);
+	assert_int_equal(j.rc, HF_ETIMEOUT);
+	hf_shm_writer_unlock(&f.shm[0]);
+	fx_say(&f, 1, "s", "one", "1");
+	fx_close(&f);
+}
+
+/* What is queued when the store closes is committed and completed. */
+static void
+close_finishes_the_queue(void **state)
+{
+	static struct job j[N];
+	char name[16];
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		submit_begin(&f, &j[i], name);
+	}
+	hf_store_close(f.st[1]);
+	f.st[1] = NULL;
+	for (unsigned i = 0; i < N; i++) {
+		assert_true(j[i].done);
+		assert_int_equal(j[i].rc, 0);
+	}
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM turn"), N);
+	fx_close(&f);
+}
+
+/* The WAL is used again and again; it does not grow with what is written. */
+static void
+wal_stays_bounded(void **state)
+{
+	static struct job j[64];
+	static char text[20000];
+	struct stat sb;
+	char wal[400];
+	struct fx f;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	fx_open(&f);
+	f.conf[1].sync_full = false;	/* only to be quick */
+	fx_store(&f, 1);
+	snprintf(wal, sizeof(wal), "%s-wal", f.db);
+	/* 64 sessions x 60 turns x 20 kB: over 75 MB. */
+	for (unsigned round = 0; round < 60; round++) {
+		submit_group(&f, j, 64);
+		for (unsigned i = 0; i < 64; i++) {
+			assert_int_equal(j[i].rc, 0);
+			j[i].fin = fx_answer(&j[i].b, &j[i].begun,
+			    &j[i].h.key, &j[i].out, text);
+			j[i].done = false;
+			assert_int_equal(hf_store_finish(f.st[1], &j[i].fin,
+			    on_done, &j[i], &f.e), 0);
+		}
+		fx_drain(&f, 1);
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(j[i].rc, 0);
+		assert_int_equal(stat(wal, &sb), 0);
+		assert_true(sb.st_size < 32 * 1024 * 1024);
+	}
+	assert_true(hf_shm_sum(&f.shm[0], HF_C_checkpoints) >= 3);
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM turn"), 64 * 60);
+	assert_int_equal(fx_head(&f, 1, "s0").view_items, 120);
+	fx_close(&f);
+}
+
+/* Both heartbeats of the store: at work and idle. */
+static void
+heartbeat_moves(void **state)
+{
+	uint64_t was;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	was = atomic_load(&f.shm[0].h->slot[1].beat_store);
+	fx_say(&f, 1, "s", "one", "1");
+	assert_true(atomic_load(&f.shm[0].h->slot[1].beat_store) > was);
+	was = atomic_load(&f.shm[0].h->slot[1].beat_store);
+	for (int i = 0; i < 200 &&
+	    atomic_load(&f.shm[0].h->slot[1].beat_store) <= was + 1; i++)
+		poll(NULL, 0, 20);
+	assert_true(atomic_load(&f.shm[0].h->slot[1].beat_store) > was + 1);
+	fx_close(&f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_commit_for_many),
+		cmocka_unit_test(one_bad_job),
+#ifdef HF_FAULTS
+		cmocka_unit_test(failed_commit_fails_all),
+		cmocka_unit_test(failed_t2_can_be_repeated),
+#endif
+		cmocka_unit_test(full_disk),
+		cmocka_unit_test(mutex_held_too_long),
+		cmocka_unit_test(close_finishes_the_queue),
+		cmocka_unit_test(wal_stays_bounded),
+		cmocka_unit_test(heartbeat_moves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
