@@ -1,0 +1,16 @@
+# The ground floor.
+BASE_TESTS = tests/unit/test_base_mem tests/unit/test_base_run \
+	tests/unit/test_shm
+check_PROGRAMS += $(BASE_TESTS)
+TESTS += $(BASE_TESTS)
+
+tests_unit_test_base_mem_SOURCES = tests/unit/test_base_mem.c
+tests_unit_test_base_mem_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS) \
+	$(CMOCKA_CFLAGS)
+tests_unit_test_base_mem_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_base_run_SOURCES = tests/unit/test_base_run.c
+tests_unit_test_base_run_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_base_run_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_shm_SOURCES = tests/unit/test_shm.c
+tests_unit_test_shm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_shm_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
