@@ -4,8 +4,6 @@
  */
 #include <config.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,14 +13,13 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/frame.h"
+#include "tests/unit/control_client.h"
 #include "workers/control.h"
 #include "workers/listen.h"
 
@@ -110,88 +107,12 @@ tear_down(void **state)
 	return rmdir(dir);
 }
 
-/* --- a client --------------------------------------------------------- */
-
-static int
-dial(void)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	memcpy(sun.sun_path, path, strlen(path));
-	assert_int_equal(connect(fd, (void *)&sun, sizeof(sun)), 0);
-	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-	return fd;
-}
-
-static void
-spin(struct fixture *f)
-{
-	event_base_loop(f->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-}
-
-static void
-send_bytes(int fd, const void *p, size_t n)
-{
-	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), n);
-}
-
-static void
-send_text(int fd, const char *text)
-{
-	struct hf_buf b;
-
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	hf_frame_encode(&b, hf_str(text));
-	send_bytes(fd, b.data, b.size);
-	hf_buf_free(&b);
-}
-
-/* Let the server run until the client has a whole frame, or the end of the
- * connection (NULL).  'in' keeps what follows. */
-static json_t *
-next_frame(struct fixture *f, int fd, struct hf_buf *in)
-{
-	int64_t end = hf_now_us() + (int64_t)20 * 1000000;
-
-	for (;;) {
-		struct hf_str payload;
-		struct hf_error e;
-		char part[65536];
-		ssize_t n;
-
-		n = hf_frame_decode(hf_buf_str(in), HF_FRAME_MAX_REPLY,
-		    &payload, &e);
-		assert_true(n >= 0);
-		if (n > 0) {
-			json_t *j = json_loadb(payload.p, payload.size, 0,
-			    NULL);
-
-			assert_non_null(j);
-			hf_buf_consume(in, (size_t)n);
-			return j;
-		}
-		spin(f);
-		n = recv(fd, part, sizeof(part), 0);
-		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return NULL;
-		if (n > 0)
-			hf_buf_put(in, part, (size_t)n);
-		assert_true(hf_now_us() < end);
-	}
-}
-
-static json_int_t
-error_code(const json_t *frame)
-{
-	return json_integer_value(json_object_get(json_object_get(frame,
-	    "error"), "code"));
-}
+/* --- what is expected ------------------------------------------------- */
 
 static void
 expect_end(struct fixture *f, int fd, struct hf_buf *in, json_int_t id)
 {
-	json_t *j = next_frame(f, fd, in);
+	json_t *j = cc_next(f->base, fd, in);
 
 	assert_non_null(j);
 	assert_true(json_is_true(json_object_get(j, "end")));
@@ -202,17 +123,17 @@ expect_end(struct fixture *f, int fd, struct hf_buf *in, json_int_t id)
 static void
 expect_error(struct fixture *f, int fd, struct hf_buf *in, json_int_t code)
 {
-	json_t *j = next_frame(f, fd, in);
+	json_t *j = cc_next(f->base, fd, in);
 
 	assert_non_null(j);
-	assert_int_equal(error_code(j), code);
+	assert_int_equal(cc_error_code(j), code);
 	json_decref(j);
 }
 
 static void
 expect_closed(struct fixture *f, int fd, struct hf_buf *in)
 {
-	assert_null(next_frame(f, fd, in));
+	assert_null(cc_next(f->base, fd, in));
 	close(fd);
 	hf_buf_free(in);
 }
@@ -221,10 +142,10 @@ static void
 expect_served(struct fixture *f)
 {
 	struct hf_buf in;
-	int fd = dial();
+	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	send_text(fd, "{\"v\":1,\"id\":3,\"verb\":\"count\","
+	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"count\","
 	    "\"args\":{\"n\":0}}");
 	expect_end(f, fd, &in, 3);
 	close(fd);
@@ -238,13 +159,13 @@ test_request_and_reply(void **state)
 {
 	struct fixture *f = *state;
 	struct hf_buf in;
-	int fd = dial();
+	int fd = cc_dial(path);
 	json_t *j;
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	send_text(fd, "{\"v\":1,\"id\":9,\"verb\":\"echo\","
+	cc_send(fd, "{\"v\":1,\"id\":9,\"verb\":\"echo\","
 	    "\"args\":{\"a\":\"\xc3\xa4\"}}");
-	j = next_frame(f, fd, &in);
+	j = cc_next(f->base, fd, &in);
 	assert_int_equal(json_integer_value(json_object_get(j, "v")), 1);
 	assert_int_equal(json_integer_value(json_object_get(j, "id")), 9);
 	assert_string_equal(json_string_value(json_object_get(
@@ -253,7 +174,7 @@ test_request_and_reply(void **state)
 	json_decref(j);
 	expect_end(f, fd, &in, 9);
 	/* args may be missing; the connection goes on. */
-	send_text(fd, "{\"v\":1,\"id\":10,\"verb\":\"count\"}");
+	cc_send(fd, "{\"v\":1,\"id\":10,\"verb\":\"count\"}");
 	expect_end(f, fd, &in, 10);
 	close(fd);
 	hf_buf_free(&in);
@@ -264,7 +185,7 @@ test_pipelined_and_in_pieces(void **state)
 {
 	struct fixture *f = *state;
 	struct hf_buf in, out;
-	int fd = dial();
+	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
 	hf_buf_init(&out, HF_BUF_NOCAP);
@@ -276,11 +197,11 @@ test_pipelined_and_in_pieces(void **state)
 		hf_frame_encode(&out, hf_str(text));
 	}
 	for (size_t i = 0; i < out.size; i++) {
-		send_bytes(fd, out.data + i, 1);
-		spin(f);
+		cc_send_bytes(fd, out.data + i, 1);
+		cc_spin(f->base);
 	}
 	for (int i = 1; i <= 3; i++) {
-		json_decref(next_frame(f, fd, &in));
+		json_decref(cc_next(f->base, fd, &in));
 		expect_end(f, fd, &in, i);
 	}
 	close(fd);
@@ -302,16 +223,16 @@ test_bad_requests_get_answers(void **state)
 	};
 	struct fixture *f = *state;
 	struct hf_buf in;
-	int fd = dial();
+	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
 	for (size_t i = 0; i < hf_countof(bad); i++) {
-		send_text(fd, bad[i]);
+		cc_send(fd, bad[i]);
 		expect_error(f, fd, &in, 2);
 	}
-	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"corrupt\"}");
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"corrupt\"}");
 	expect_error(f, fd, &in, 7);
-	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"ambiguous\"}");
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"ambiguous\"}");
 	expect_error(f, fd, &in, 3);
 	close(fd);
 	hf_buf_free(&in);
@@ -335,17 +256,17 @@ test_rubbish_closes_that_client_only(void **state)
 	};
 	struct fixture *f = *state;
 	struct hf_buf in, other;
-	int good = dial();
+	int good = cc_dial(path);
 
 	hf_buf_init(&other, HF_BUF_NOCAP);
 	for (size_t i = 0; i < hf_countof(bad); i++) {
-		int fd = dial();
+		int fd = cc_dial(path);
 
 		hf_buf_init(&in, HF_BUF_NOCAP);
-		send_bytes(fd, bad[i].p, bad[i].n);
+		cc_send_bytes(fd, bad[i].p, bad[i].n);
 		expect_closed(f, fd, &in);
 	}
-	send_text(good, "{\"v\":1,\"id\":5,\"verb\":\"count\"}");
+	cc_send(good, "{\"v\":1,\"id\":5,\"verb\":\"count\"}");
 	expect_end(f, good, &other, 5);
 	close(good);
 	hf_buf_free(&other);
@@ -356,13 +277,13 @@ test_deep_nesting(void **state)
 {
 	struct fixture *f = *state;
 	struct hf_buf in, text;
-	int fd = dial();
+	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
 	hf_buf_init(&text, HF_BUF_NOCAP);
 	for (int i = 0; i < 60000; i++)
 		hf_buf_putc(&text, '[');
-	send_text(fd, text.data);
+	cc_send(fd, text.data);
 	expect_closed(f, fd, &in);
 	hf_buf_free(&text);
 }
@@ -372,13 +293,13 @@ static void
 test_half_frame_then_gone(void **state)
 {
 	struct fixture *f = *state;
-	int fd = dial();
+	int fd = cc_dial(path);
 
-	send_bytes(fd, "\0\0\0\20{\"v\"", 8);
-	spin(f);
+	cc_send_bytes(fd, "\0\0\0\20{\"v\"", 8);
+	cc_spin(f->base);
 	close(fd);
-	spin(f);
-	spin(f);
+	cc_spin(f->base);
+	cc_spin(f->base);
 	expect_served(f);
 }
 
@@ -388,15 +309,15 @@ test_half_close(void **state)
 {
 	struct fixture *f = *state;
 	struct hf_buf in;
-	int fd = dial();
+	int fd = cc_dial(path);
 	json_t *j;
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
 	    "\"args\":{\"n\":20000}}");
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
 	for (json_int_t i = 0; i < 20000; i++) {
-		j = next_frame(f, fd, &in);
+		j = cc_next(f->base, fd, &in);
 		assert_non_null(j);
 		assert_int_equal(json_integer_value(json_object_get(
 		    json_object_get(j, "data"), "i")), i);
@@ -412,21 +333,21 @@ test_back_pressure(void **state)
 {
 	struct fixture *f = *state;
 	struct hf_buf in;
-	int fd = dial();
+	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
 	for (int i = 0; i < 50; i++)
-		send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
+		cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
 		    "\"args\":{\"n\":20000}}");
 	for (int i = 0; i < 200; i++)
-		spin(f);
+		cc_spin(f->base);
 	assert_int_equal(f->calls, 1);
 	expect_served(f);
 	assert_int_equal(f->calls, 2);
 	/* Now it reads: everything comes, in order. */
 	for (int i = 0; i < 50; i++) {
 		for (int k = 0; k < 20000; k++)
-			json_decref(next_frame(f, fd, &in));
+			json_decref(cc_next(f->base, fd, &in));
 		expect_end(f, fd, &in, 1);
 	}
 	assert_int_equal(f->calls, 51);
@@ -440,18 +361,18 @@ test_reply_over_the_cap(void **state)
 	struct fixture *f = *state;
 	struct hf_buf in;
 	json_t *j;
-	int fd = dial(), n = 0;
+	int fd = cc_dial(path), n = 0;
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	send_text(fd, "{\"v\":1,\"id\":1,\"verb\":\"big\"}");
-	while ((j = next_frame(f, fd, &in)) != NULL &&
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"big\"}");
+	while ((j = cc_next(f->base, fd, &in)) != NULL &&
 	    json_object_get(j, "data") != NULL) {
 		json_decref(j);
 		n++;
 	}
 	assert_non_null(j);
 	assert_true(n > 50 && n < 65);
-	assert_int_equal(error_code(j), 75);
+	assert_int_equal(cc_error_code(j), 75);
 	json_decref(j);
 	close(fd);
 	hf_buf_free(&in);
@@ -467,19 +388,19 @@ test_too_many_clients(void **state)
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
 	for (unsigned i = 0; i < HF_CONTROL_CLIENTS; i++) {
-		fd[i] = dial();
-		spin(f);
+		fd[i] = cc_dial(path);
+		cc_spin(f->base);
 	}
-	more = dial();
-	j = next_frame(f, more, &in);
+	more = cc_dial(path);
+	j = cc_next(f->base, more, &in);
 	assert_non_null(j);
-	assert_int_equal(error_code(j), 75);
+	assert_int_equal(cc_error_code(j), 75);
 	json_decref(j);
 	expect_closed(f, more, &in);
 	for (unsigned i = 0; i < HF_CONTROL_CLIENTS; i++)
 		close(fd[i]);
-	spin(f);
-	spin(f);
+	cc_spin(f->base);
+	cc_spin(f->base);
 	expect_served(f);
 }
 
@@ -504,7 +425,7 @@ test_other_users_are_refused(void **state)
 
 		if (setuid(65534) < 0)
 			_exit(1);
-		fd = dial();
+		fd = cc_dial(path);
 		p = (struct pollfd){ .fd = fd, .events = POLLIN };
 		if (poll(&p, 1, 10000) == 1)
 			n = recv(fd, got, sizeof(got) - 1, 0);
@@ -513,7 +434,7 @@ test_other_users_are_refused(void **state)
 		    strstr(got + 4, "\"EPERM\"") != NULL ? 42 : 2);
 	}
 	while (waitpid(pid, &status, WNOHANG) == 0)
-		spin(f);
+		cc_spin(f->base);
 	assert_int_equal(WEXITSTATUS(status), 42);
 	assert_int_equal(f->calls, 0);
 }
