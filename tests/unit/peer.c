@@ -61,8 +61,8 @@ readable(evutil_socket_t fd, short what, void *arg)
 	peer_read(p, false);
 }
 
-static struct peer *
-peer_new(struct event_base *base, int fd)
+struct peer *
+peer_adopt(struct event_base *base, int fd)
 {
 	struct peer *p = hf_xcalloc(1, sizeof(*p));
 
@@ -86,7 +86,7 @@ peer_dial(struct event_base *base, int port)
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return peer_new(base, fd);
+	return peer_adopt(base, fd);
 }
 
 static bool
@@ -105,7 +105,7 @@ peer_accept(struct event_base *base, int listen_fd)
 
 	evutil_make_socket_nonblocking(listen_fd);
 	peer_until(base, can_accept, fd, "a connection to accept");
-	return peer_new(base, fd[1]);
+	return peer_adopt(base, fd[1]);
 }
 
 void

@@ -24,6 +24,7 @@ struct peer {
 int	peer_listen(int backlog, int *port);
 struct peer *peer_dial(struct event_base *base, int port);
 struct peer *peer_accept(struct event_base *base, int listen_fd);
+struct peer *peer_adopt(struct event_base *base, int fd);
 void	peer_read(struct peer *p, bool on);
 /* Everything, however long it takes the other side to read. */
 void	peer_send(struct peer *p, const char *bytes, size_t size);

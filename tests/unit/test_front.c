@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "gateway/front/front.h"
@@ -117,6 +119,8 @@ on_inject(void *arg, struct hf_req *rq, struct hf_sink *s)
 	hf_sink_reply(s, 200, h, hf_countof(h), "text/plain", HF_STR("ok"));
 }
 
+static void	on_storm(void *arg, struct hf_req *rq, struct hf_sink *s);
+
 static bool
 authorize(void *arg, struct hf_req *rq, struct hf_sink *s,
     const struct hf_path *p)
@@ -151,6 +155,7 @@ static const struct hf_path paths[] = {
 	{ "/stream", HF_GET | HF_HEAD, false, on_stream },
 	{ "/hold", HF_GET | HF_POST, false, on_hold },
 	{ "/inject", HF_GET, false, on_inject },
+	{ "/storm", HF_GET | HF_POST | HF_HEAD, false, on_storm },
 };
 
 static int
@@ -1008,6 +1013,207 @@ test_free_busy(void **state)
 		peer_close(p[i]);
 }
 
+/* --- everything at once ------------------------------------------------------ */
+
+#define N_PEERS	24
+
+/* A request that a stormy client made and that is not finished. */
+struct pending {
+	struct storm	*storm;
+	struct hf_sink	*sink;
+	unsigned	 slot;
+};
+
+struct storm {
+	struct world	*w;
+	struct pending	*pending[256];
+	unsigned	 n_pending;
+	uint64_t	 seed;
+	unsigned	 n_begun, n_done;
+};
+
+static struct storm *storm;	/* the handler of /hold reports here */
+
+static unsigned
+roll(struct storm *s, unsigned n)
+{
+	s->seed = s->seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(s->seed >> 33) % n;
+}
+
+static void
+drop_pending(struct pending *p)
+{
+	struct storm *s = p->storm;
+
+	s->pending[p->slot] = s->pending[--s->n_pending];
+	s->pending[p->slot]->slot = p->slot;
+	s->n_done++;
+	free(p);
+}
+
+static void
+storm_gone(void *arg)
+{
+	drop_pending(arg);
+}
+
+static void
+storm_drained(void *arg)
+{
+	struct pending *p = arg;
+
+	hf_sink_write(p->sink, HF_STR("drained"));
+}
+
+static void
+on_storm(void *arg, struct hf_req *rq, struct hf_sink *sink)
+{
+	struct storm *s = storm;
+	struct pending *p;
+
+	(void)arg;
+	(void)rq;
+	s->n_begun++;
+	if (s->n_pending == hf_countof(s->pending) || roll(s, 4) == 0) {
+		s->n_done++;
+		hf_sink_reply(sink, 200, NULL, 0, "text/plain", HF_STR("x"));
+		return;
+	}
+	p = calloc(1, sizeof(*p));
+	assert_non_null(p);
+	*p = (struct pending){ s, sink, s->n_pending };
+	s->pending[s->n_pending++] = p;
+	if (roll(s, 5) != 0)
+		hf_sink_watch(sink, storm_gone, storm_drained, p);
+}
+
+/* Something happens on the server's side. */
+static void
+serve(struct storm *s)
+{
+	struct pending *p;
+	struct hf_sink *k;
+
+	if (s->n_pending == 0)
+		return;
+	p = s->pending[roll(s, s->n_pending)];
+	k = p->sink;
+	if (!hf_sink_started(k) && roll(s, 3) != 0) {
+		if (roll(s, 2) == 0) {
+			hf_sink_start(k, 200, NULL, 0, "text/plain");
+			return;
+		}
+		drop_pending(p);
+		hf_sink_reply(k, 200, NULL, 0, "text/plain", HF_STR("x"));
+	} else if (!hf_sink_started(k) || roll(s, 20) == 0) {
+		drop_pending(p);
+		hf_sink_abort(k);
+	} else if (roll(s, 4) == 0) {
+		drop_pending(p);
+		hf_sink_end(k);
+	} else if (hf_sink_backlog(k) < 1000000) {
+		hf_sink_write(k, (struct hf_str){ lump, roll(s, 65536) });
+	}
+}
+
+/* Something happens on a client's side. */
+static void
+act(struct storm *s, struct peer **slot)
+{
+	static const char *const said[] = {
+		PING, "GET /storm HTTP/1.1\r\n" H "\r\n",
+		"POST /storm HTTP/1.1\r\n" H "Content-Length: 4\r\n\r\nabcd",
+		"HEAD /storm HTTP/1.1\r\n" H "\r\n",
+		"GET /storm HTTP/1.0\r\n\r\n", "GET /st", "\r\n",
+		"CONNECT x:1 HTTP/1.1\r\n" H "\r\n",
+		POST H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		POST H "Expect: 100-continue\r\nContent-Length: 4\r\n\r\n",
+		POST H "Content-Length: 300000\r\n\r\nabc",
+	};
+	struct peer *p = *slot;
+	const char *z = said[roll(s, hf_countof(said))];
+
+	if (p == NULL) {
+		*slot = peer_dial(s->w->base, s->w->port);
+		return;
+	}
+	switch (roll(s, 30)) {
+	case 0:
+		peer_close(p);
+		*slot = NULL;
+		break;
+	case 1:
+		peer_reset(p);
+		*slot = NULL;
+		break;
+	case 2:
+		peer_half_close(p);
+		break;
+	case 3:
+		if (!p->eof)
+			peer_read(p, !p->reading);
+		break;
+	default:
+		if (p->eof) {
+			peer_close(p);
+			*slot = NULL;
+			break;
+		}
+		/* Now and then a piece too many. */
+		if (roll(s, 8) == 0)
+			(void)!send(p->fd, z,
+			    1 + roll(s, (unsigned)strlen(z)), MSG_NOSIGNAL);
+		(void)!send(p->fd, z, strlen(z), MSG_NOSIGNAL);
+		peer_drop(p);
+	}
+}
+
+static bool
+all_served(void *arg)
+{
+	struct storm *s = arg;
+
+	while (s->n_pending > 0) {
+		struct pending *p = s->pending[0];
+		struct hf_sink *k = p->sink;
+
+		drop_pending(p);
+		hf_sink_abort(k);
+	}
+	return hf_front_in_flight(s->w->front) == 0;
+}
+
+/* Clients and handlers do anything in any order; the lifetimes hold (ASan),
+ * every request that began is over in the end, and the front still serves. */
+static void
+test_storm(void **state)
+{
+	struct world *w = *state;
+	struct storm s = { .w = w, .seed = 42 };
+	struct peer *p[N_PEERS] = { NULL };
+
+	storm = &s;
+	for (int i = 0; i < 60000; i++) {
+		if (roll(&s, 2) == 0)
+			serve(&s);
+		else
+			act(&s, &p[roll(&s, N_PEERS)]);
+		if (roll(&s, 3) == 0)
+			event_base_loop(w->base, EVLOOP_NONBLOCK);
+		if (i % 10000 == 0)
+			check_alive(w);
+	}
+	for (int i = 0; i < N_PEERS; i++)
+		if (p[i] != NULL)
+			peer_close(p[i]);
+	peer_until(w->base, all_served, &s, "end of the storm");
+	assert_true(s.n_begun > 1000);
+	assert_int_equal(s.n_begun, s.n_done);
+	check_alive(w);
+	storm = NULL;
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -1037,6 +1243,7 @@ main(void)
 		TEST(test_counters),
 		TEST(test_drain),
 		TEST(test_free_busy),
+		TEST(test_storm),
 	};
 
 	return cmocka_run_group_tests_name("front", tests, NULL, NULL);

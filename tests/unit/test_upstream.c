@@ -11,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <cmocka.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -890,6 +889,145 @@ test_many(void **state)
 	free(s);
 }
 
+/* --- everything at once ------------------------------------------------------ */
+
+#define N_CALLS		32
+#define N_SERVED	64
+
+struct storm {
+	struct world	*w;
+	uint64_t	 seed;
+	struct seen	 call[N_CALLS];
+	struct peer	*peer[N_SERVED];
+	unsigned	 n_started, n_ended, n_clean;
+};
+
+static unsigned
+roll(struct storm *s, unsigned n)
+{
+	s->seed = s->seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(s->seed >> 33) % n;
+}
+
+static void
+end_call(struct storm *s, struct seen *c)
+{
+	s->n_ended++;
+	s->n_clean += c->n_done > 0 && c->r.clean;
+	forget(c);
+}
+
+static void
+act(struct storm *s, struct seen *c)
+{
+	if (c->w == NULL) {
+		c->cancel_in_headers = roll(s, 20) == 0;
+		c->cancel_in_data = roll(s, 20) == 0;
+		c->cancel_in_done = roll(s, 20) == 0;
+		c->pause_in_data = roll(s, 4) == 0;
+		s->n_started++;
+		start_in(c, s->w, roll(s, 2) == 0 ? "localhost" : "127.0.0.1",
+		    s->w->port, roll(s, 10) == 0 ? NULL : "<q>", 2000);
+	} else if (c->n_done > 0 || (c->cancel_in_headers &&
+	    c->n_headers > 0) || (c->cancel_in_data && c->n_data > 0)) {
+		end_call(s, c);
+	} else if (roll(s, 30) == 0) {
+		hf_call_cancel(c->call);
+		end_call(s, c);
+	} else {
+		c->pause_in_data = roll(s, 4) == 0;
+		hf_call_pause(c->call, roll(s, 3) == 0);
+	}
+}
+
+static void
+serve(struct storm *s, struct peer **slot)
+{
+	static const char *const said[] = {
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+		"3\r\nabc\r\n0\r\n\r\n",
+		"HTTP/1.1 500 No\r\nConnection: close\r\n"
+		"Content-Length: 0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b",
+		"x",
+	};
+	struct peer *p = *slot;
+	int fd;
+
+	if (p == NULL) {
+		fd = accept4(s->w->listen_fd, NULL, NULL,
+		    SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0)
+			*slot = peer_adopt(s->w->base, fd);
+		return;
+	}
+	if (p->eof || roll(s, 20) == 0) {
+		if (roll(s, 2) == 0)
+			peer_close(p);
+		else
+			peer_reset(p);
+		*slot = NULL;
+	} else if (peer_has(p, "\r\n\r\n")) {
+		const char *z = said[roll(s, 4) > 0 ? roll(s, 2)
+		    : roll(s, hf_countof(said))];
+
+		peer_drop(p);
+		(void)!send(p->fd, z, strlen(z), MSG_NOSIGNAL);
+	}
+}
+
+static bool
+calls_over(void *arg)
+{
+	struct storm *s = arg;
+
+	for (int i = 0; i < N_SERVED; i++)
+		if (s->peer[i] != NULL)
+			serve(s, &s->peer[i]);
+	return hf_upstream_in_flight(s->w->u) == 0;
+}
+
+/* Calls, pauses, cancels and a server that misbehaves, in any order: each call
+ * ends exactly once, and lifetimes hold (ASan). */
+static void
+test_storm(void **state)
+{
+	struct world *w = *state;
+	struct storm *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->w = w;
+	s->seed = 42;
+	evutil_make_socket_nonblocking(w->listen_fd);
+	for (int i = 0; i < 30000; i++) {
+		if (roll(s, 2) == 0)
+			act(s, &s->call[roll(s, N_CALLS)]);
+		else
+			serve(s, &s->peer[roll(s, N_SERVED)]);
+		if (roll(s, 3) == 0)
+			event_base_loop(w->base, EVLOOP_NONBLOCK);
+	}
+	for (int i = 0; i < N_CALLS; i++) {
+		struct seen *c = &s->call[i];
+
+		if (c->w == NULL)
+			continue;
+		if (c->call != NULL && c->n_done == 0 &&
+		    !(c->cancel_in_headers && c->n_headers > 0) &&
+		    !(c->cancel_in_data && c->n_data > 0))
+			hf_call_cancel(c->call);
+		end_call(s, c);
+	}
+	peer_until(w->base, calls_over, s, "end of all calls");
+	for (int i = 0; i < N_SERVED; i++)
+		if (s->peer[i] != NULL)
+			peer_close(s->peer[i]);
+	assert_int_equal(s->n_started, s->n_ended);
+	assert_true(s->n_clean > 200);
+	free(s);
+}
+
 /* Freed with calls in every state: nobody is called, nothing leaks. */
 static void
 test_free_busy(void **state)
@@ -939,6 +1077,7 @@ main(void)
 		TEST(test_pause),
 		TEST(test_many),
 		TEST(test_free_busy),
+		TEST(test_storm),
 	};
 
 	return cmocka_run_group_tests_name("upstream", tests, NULL, NULL);
