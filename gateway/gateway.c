@@ -52,15 +52,17 @@ refuse_key(struct hf_gateway *g, struct hf_req *rq, struct hf_sink *sink,
 	return false;
 }
 
+/* The key that the client presents: clients of the one protocol send it as a
+ * bearer token, those of the other by itself. */
 static struct hf_str
-bearer(const struct hf_req *rq)
+presented_key(const struct hf_req *rq)
 {
 	static const char scheme[] = "bearer ";
 	struct hf_str v = hf_req_header(rq, "Authorization");
 	size_t n = sizeof(scheme) - 1;
 
 	if (v.p == NULL || v.size < n || strncasecmp(v.p, scheme, n) != 0)
-		return HF_STR_NONE;
+		return hf_req_header(rq, "X-Api-Key");
 	v.p += n;
 	v.size -= n;
 	while (v.size > 0 && v.p[0] == ' ') {
@@ -93,10 +95,10 @@ authorize(void *arg, struct hf_req *rq, struct hf_sink *sink,
 		    HF_TENANT_DEFAULT);
 		return true;
 	}
-	key = bearer(rq);
+	key = presented_key(rq);
 	if (rc == 0 && key.size == 0)
 		return refuse_key(g, rq, sink, "no API key was given: expected "
-		    "Authorization: Bearer KEY");
+		    "Authorization: Bearer KEY or X-Api-Key: KEY");
 	if (rc == 0)
 		rc = hf_store_authenticate(g->c.store, key, rq->tenant,
 		    sizeof(rq->tenant), &e);

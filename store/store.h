@@ -320,7 +320,7 @@ int	hf_store_finish(struct hf_store *st, const struct hf_finish *f,
 
 #define HF_TENANT_DEFAULT "default"
 
-/* read.  Is there any key that is not revoked?  (Cached; a key that was made
+/* read.  Was any key ever made?  Revoking the last one opens no door.  (Cached; a key that was made
  * by another process is seen within a second.) */
 int	hf_store_any_key(struct hf_store *st, bool *any, struct hf_error *e)
 	    HF_MUST_CHECK;

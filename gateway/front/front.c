@@ -191,11 +191,23 @@ accept_again(evutil_socket_t fd, short what, void *arg)
 	evconnlistener_enable(l->ev);
 }
 
+/* Its address stays known: connections that were accepted before are told by
+ * it whether they came in over loopback. */
+static void
+listener_stop(struct hf_listener *l)
+{
+	if (l->bound == NULL)
+		return;
+	evtimer_del(&l->retry);
+	evhttp_del_accept_socket(l->front->http, l->bound);
+	l->bound = NULL;
+	l->ev = NULL;
+}
+
 static void
 listener_free(struct hf_listener *l)
 {
-	evtimer_del(&l->retry);
-	evhttp_del_accept_socket(l->front->http, l->bound);
+	listener_stop(l);
 	LIST_REMOVE(l, entry);
 	LIST_REMOVE(l, all_entry);
 	free(l);
@@ -230,8 +242,8 @@ hf_front_drain(struct hf_front *f)
 	struct hf_conn *c, *next;
 
 	f->draining = true;
-	while ((l = LIST_FIRST(&f->listeners)) != NULL)
-		listener_free(l);
+	LIST_FOREACH(l, &f->listeners, entry)
+		listener_stop(l);
 	for (c = LIST_FIRST(&f->conns); c != NULL; c = next) {
 		next = LIST_NEXT(c, entry);
 		hf_conn_drain(c);

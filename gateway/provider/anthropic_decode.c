@@ -33,7 +33,6 @@ static const struct hf_error_rule errors[] = {
 	  HF_CLASS_AUTH, "model_not_found" },
 	{ 401, 405, HF_MATCH_ANY, NULL, HF_CLASS_AUTH, NULL },
 	{ 429, 429, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
-	{ 503, 503, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
 	{ 529, 529, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
 	{ 0, INT_MAX, HF_MATCH_TYPE, "overloaded_error",
 	  HF_CLASS_CAPACITY, "overloaded" },

@@ -251,7 +251,7 @@ static const struct wire_case errors[] = {
 	  ERR("rate_limit_error", "m"), true,
 	  "error(capacity,http_429,429,3000,m,,rate_limit_error)" },
 	{ "503", 503, "", S(""), true,
-	  "error(capacity,http_503,503,-1,,,)" },
+	  "error(provider,http_503,503,-1,,,)" },
 	{ "529", 529, JSON, ERR("overloaded_error", "Overloaded"), true,
 	  "error(capacity,http_529,529,-1,Overloaded,,overloaded_error)" },
 	{ "overloaded elsewhere", 500, JSON, ERR("overloaded_error", "m"),

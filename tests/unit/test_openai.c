@@ -256,7 +256,7 @@ static const struct wire_case streams[] = {
 	  "error(provider,error_in_200,200,-1,it broke,,)" },
 	{ "error in an array", 200, SSE,
 	  S(D("[{\"error\":{\"message\":\"m\",\"code\":503}}]")), true,
-	  "error(capacity,http_503,200,-1,m,503,)" },
+	  "error(provider,http_503,200,-1,m,503,)" },
 	{ "object says error", 200, SSE,
 	  S(D("{\"object\":\"error\",\"message\":\"m\",\"type\":\"Bad\","
 	  "\"code\":40303}")), true,
@@ -402,7 +402,7 @@ static const struct wire_case errors[] = {
 	{ "498", 498, JSON, ERR("m", "t", "\"capacity_exceeded\""), true,
 	  "error(capacity,http_498,498,-1,m,capacity_exceeded,t)" },
 	{ "503", 503, "retry-after-ms: 40\r\n", S("<html>"), true,
-	  "error(capacity,http_503,503,40,,,)" },
+	  "error(provider,http_503,503,40,,,)" },
 	{ "529", 529, JSON, ERR("m", "t", "null"), true,
 	  "error(capacity,http_529,529,-1,m,,t)" },
 	{ "rate code", 400, JSON, ERR("m", "t", "\"rate_limit_exceeded\""),
