@@ -96,12 +96,12 @@ next_start(struct hf_json c, size_t pos)
 bool
 hf_json_next_element(struct hf_json arr, size_t *pos, struct hf_json *value)
 {
-	const char *p, *end = arr.raw.p + arr.raw.size;
+	const char *p;
 
 	*value = absent;
 	if (arr.type != HF_JSON_ARRAY || (p = next_start(arr, *pos)) == NULL)
 		return false;
-	p = take_value(p, end, value);
+	p = take_value(p, arr.raw.p + arr.raw.size, value);
 	*pos = (size_t)(p - arr.raw.p);
 	return true;
 }
@@ -110,11 +110,12 @@ bool
 hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
     struct hf_json *value)
 {
-	const char *p, *end = obj.raw.p + obj.raw.size;
+	const char *p, *end;
 
 	*key = *value = absent;
 	if (obj.type != HF_JSON_OBJECT || (p = next_start(obj, *pos)) == NULL)
 		return false;
+	end = obj.raw.p + obj.raw.size;
 	p = take_value(p, end, key);
 	p = hf_json_skip_space(p, end);
 	if (p >= end)
@@ -177,14 +178,15 @@ hf_json_path(struct hf_json v, ...)
 bool
 hf_json_int(struct hf_json number, int64_t *out)
 {
-	const char *p = number.raw.p, *end = p + number.raw.size;
+	const char *p = number.raw.p;
+	size_t i;
 	bool minus;
 	int64_t v = 0;
 
 	if (number.type != HF_JSON_NUMBER)
 		return false;
 	minus = *p == '-';
-	for (p += minus; p < end; p++) {
+	for (i = minus, p += minus; i < number.raw.size; i++, p++) {
 		if (*p < '0' || *p > '9')
 			return false;
 		/* Counted downwards: INT64_MIN has no positive twin. */

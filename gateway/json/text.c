@@ -203,11 +203,14 @@ hf_json_put_string(struct hf_buf *out, struct hf_str text)
 void
 hf_json_put_repaired(struct hf_buf *out, struct hf_json value)
 {
-	const char *p = value.raw.p, *end = p + value.raw.size, *slash;
+	const char *p = value.raw.p, *end, *slash;
 	uint32_t cp;
 	bool lone;
 	size_t n;
 
+	if (value.raw.size == 0)
+		return;
+	end = p + value.raw.size;
 	/* In checked text a backslash stands in strings only. */
 	while (p < end) {
 		slash = memchr(p, '\\', (size_t)(end - p));
@@ -229,8 +232,11 @@ hf_json_put_repaired(struct hf_buf *out, struct hf_json value)
 void
 hf_json_put_compact(struct hf_buf *out, struct hf_json v)
 {
-	const char *p = v.raw.p, *end = p + v.raw.size, *run = p;
+	const char *p = v.raw.p, *end, *run = p;
 
+	if (v.raw.size == 0)
+		return;
+	end = p + v.raw.size;
 	while (p < end) {
 		if (*p == '"') {
 			p = hf_json_skip_string(p, end);

@@ -274,6 +274,10 @@ test_spans(void **state)
 	assert_int_equal(hf_json_path(v, "n", "x", NULL).type, 0);
 	assert_int_equal(hf_json_get(v, "nn").type, HF_JSON_NONE);
 	assert_int_equal(hf_json_get(hf_json_get(v, "s"), "a").type, 0);
+	/* What is absent has nothing in it. */
+	assert_int_equal(hf_json_get(hf_json_get(v, "-"), "a").type, 0);
+	assert_false(hf_json_int(hf_json_get(v, "-"), &(int64_t){ 0 }));
+	assert_false(hf_json_string_is(hf_json_get(v, "-"), ""));
 }
 
 static void

@@ -27,3 +27,15 @@ TESTS += tests/unit/test_anthropic
 tests_unit_test_anthropic_SOURCES = tests/unit/test_anthropic.c \
 	tests/unit/wire_util.c tests/unit/wire_util.h
 tests_unit_test_anthropic_LDADD = $(WIRE_TEST_LIBS)
+
+check_PROGRAMS += tests/unit/test_openai_requests
+TESTS += tests/unit/test_openai_requests
+tests_unit_test_openai_requests_SOURCES = tests/unit/test_openai_requests.c \
+	tests/unit/wire_util.c tests/unit/wire_util.h
+tests_unit_test_openai_requests_LDADD = $(WIRE_TEST_LIBS)
+
+check_PROGRAMS += tests/unit/test_anthropic_requests
+TESTS += tests/unit/test_anthropic_requests
+tests_unit_test_anthropic_requests_SOURCES = tests/unit/test_anthropic_requests.c \
+	tests/unit/wire_util.c tests/unit/wire_util.h
+tests_unit_test_anthropic_requests_LDADD = $(WIRE_TEST_LIBS)
