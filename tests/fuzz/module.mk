@@ -41,6 +41,18 @@ tests_fuzz_replay_build_SOURCES = tests/fuzz/fuzz_build.c tests/fuzz/replay.c \
 	$(FUZZ_COMMON)
 tests_fuzz_replay_build_LDADD = $(FUZZ_LIBS)
 
+check_PROGRAMS += tests/fuzz/replay_conf
+TESTS += tests/fuzz/replay_conf
+tests_fuzz_replay_conf_SOURCES = tests/fuzz/fuzz_conf.c tests/fuzz/replay.c \
+	$(FUZZ_COMMON)
+tests_fuzz_replay_conf_LDADD = $(BASE_LIBS)
+
+check_PROGRAMS += tests/fuzz/replay_frame
+TESTS += tests/fuzz/replay_frame
+tests_fuzz_replay_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/replay.c \
+	$(FUZZ_COMMON)
+tests_fuzz_replay_frame_LDADD = $(CTL_LIBS)
+
 if FUZZERS
 noinst_PROGRAMS += tests/fuzz/fuzz_json
 tests_fuzz_fuzz_json_SOURCES = tests/fuzz/fuzz_json.c $(FUZZ_COMMON)
@@ -66,4 +78,12 @@ noinst_PROGRAMS += tests/fuzz/fuzz_build
 tests_fuzz_fuzz_build_SOURCES = tests/fuzz/fuzz_build.c $(FUZZ_COMMON)
 tests_fuzz_fuzz_build_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_build_LDADD = $(FUZZ_LIBS)
+noinst_PROGRAMS += tests/fuzz/fuzz_conf
+tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_COMMON)
+tests_fuzz_fuzz_conf_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_fuzz_conf_LDADD = $(BASE_LIBS)
+noinst_PROGRAMS += tests/fuzz/fuzz_frame
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(FUZZ_COMMON)
+tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_fuzz_frame_LDADD = $(CTL_LIBS)
 endif
