@@ -34,3 +34,12 @@ tests_unit_test_store_turn_SOURCES = tests/unit/test_store_turn.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_turn_CFLAGS = $(STORE_TEST_CFLAGS)
 tests_unit_test_store_turn_LDADD = $(STORE_TEST_LIBS)
+
+# Real deaths.
+check_PROGRAMS += tests/crash/store_crash
+tests_crash_store_crash_SOURCES = tests/crash/store_crash.c
+tests_crash_store_crash_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
+tests_crash_store_crash_LDADD = $(STORE_LIBS) $(BASE_LIBS)
+STORE_CRASH_TESTS = tests/crash/10-store-migrate.t tests/crash/11-store-kill.t
+TESTS += $(STORE_CRASH_TESTS)
+EXTRA_DIST += $(STORE_CRASH_TESTS)
