@@ -86,20 +86,20 @@ hf_json_skip_plain(const char *p, const char *end)
 }
 
 /* End of a checked string whose opening quote is at 'p': past the closing
- * quote. */
+ * quote, which is the first one behind an even number of backslashes. */
 static inline const char *
 hf_json_skip_string(const char *p, const char *end)
 {
-	p++;
-	while (p < end) {
-		p = hf_json_skip_plain(p, end);
-		if (p >= end)
+	const char *quote, *s;
+
+	for (p++; p < end; p = quote + 1) {
+		quote = memchr(p, '"', (size_t)(end - p));
+		if (quote == NULL)
 			break;
-		if (*p == '"')
-			return p + 1;
-		p += *p == '\\' ? 2 : 1;
-		while (p < end && (unsigned char)*p >= 0x80)
-			p++;
+		for (s = quote; s > p && s[-1] == '\\'; s--)
+			;
+		if ((quote - s) % 2 == 0)
+			return quote + 1;
 	}
 	return end;
 }
@@ -143,6 +143,10 @@ hf_utf8_size(const char *s, const char *end)
 		return 0;
 	if (p[0] < 0x80)
 		return 1;
+	/* Most of what is not ASCII. */
+	if (left >= 3 && p[0] >= 0xe1 && p[0] <= 0xec &&
+	    (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80)
+		return 3;
 	if (p[0] < 0xc2 || p[0] > 0xf4)
 		return 0;
 	if (p[0] == 0xe0)

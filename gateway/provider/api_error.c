@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define MESSAGE_MAX	((size_t)4096)
+#define MESSAGE_MAX	((size_t)2000)
 #define WORD_MAX	((size_t)256)
 
 void
