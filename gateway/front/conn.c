@@ -145,7 +145,7 @@ hf_conn_work(struct hf_conn *c)
 	if ((todo & HF_CONN_CLOSE) != 0)
 		hf_conn_close(c);
 	if ((todo & HF_CONN_FREE) != 0) {
-		hf_head_free(c->head);
+		hf_http_head_free(c->head);
 		free(c->head);
 		free(c);
 	}
@@ -194,7 +194,7 @@ hf_conn_find(struct hf_front *f, struct evhttp_request *ev)
 	return f->by_fd[fd];
 }
 
-/* --- reading ----------------------------------------------------------- */
+/* --- reading --- */
 
 static void
 enter(struct hf_conn *c, enum hf_conn_phase phase)
@@ -223,7 +223,7 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 			size_t len = v[i].iov_len < size - seen
 			    ? v[i].iov_len : size - seen;
 
-			hf_head_feed(c->head,
+			hf_http_head_feed(c->head,
 			    (struct hf_str){ v[i].iov_base, len });
 			seen += len;
 		}
@@ -243,9 +243,9 @@ begin_head(struct hf_conn *c)
 		c->head = malloc(sizeof(*c->head));
 		HF_CHECK(c->head != NULL);
 	} else {
-		hf_head_free(c->head);
+		hf_http_head_free(c->head);
 	}
-	hf_head_init(c->head);
+	hf_http_head_init(c->head);
 	enter(c, HF_CONN_HEAD);
 }
 
@@ -301,7 +301,7 @@ hf_conn_drain(struct hf_conn *c)
 		hf_conn_arm(c);
 }
 
-/* --- writing ----------------------------------------------------------- */
+/* --- writing --- */
 
 static void
 output_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
@@ -320,7 +320,7 @@ output_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
 		hf_sink_progress(c->sink);
 }
 
-/* --- deadlines --------------------------------------------------------- */
+/* --- deadlines --- */
 
 /* When this connection must have moved on; 0: never. */
 static int64_t
@@ -391,7 +391,7 @@ conn_timer(evutil_socket_t fd, short what, void *arg)
 	hf_conn_close(c);
 }
 
-/* --- hang-ups ---------------------------------------------------------- */
+/* --- hang-ups --- */
 
 /* A half-close counts as leaving: it cannot be told from a full one before
  * something is sent.  Whoever watches nothing still answers into it. */

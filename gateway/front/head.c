@@ -10,26 +10,26 @@
 
 #include <strings.h>
 
-static void	check_head(struct hf_head *h);
+static void	check_head(struct hf_http_head *h);
 
 void
-hf_head_init(struct hf_head *h)
+hf_http_head_init(struct hf_http_head *h)
 {
-	memset(h, 0, offsetof(struct hf_head, field));
-	hf_buf_init(&h->raw, HF_HEAD_MAX);
+	memset(h, 0, offsetof(struct hf_http_head, field));
+	hf_buf_init(&h->raw, HF_HTTP_HEAD_MAX);
 	h->n_field = 0;
 	h->body_size = -1;
 }
 
 void
-hf_head_free(struct hf_head *h)
+hf_http_head_free(struct hf_http_head *h)
 {
 	if (h != NULL)
 		hf_buf_free(&h->raw);
 }
 
 static void
-refuse(struct hf_head *h, int status, const char *why)
+refuse(struct hf_http_head *h, int status, const char *why)
 {
 	h->done = true;
 	h->status = status;
@@ -37,7 +37,7 @@ refuse(struct hf_head *h, int status, const char *why)
 }
 
 size_t
-hf_head_feed(struct hf_head *h, struct hf_str bytes)
+hf_http_head_feed(struct hf_http_head *h, struct hf_str bytes)
 {
 	size_t taken = 0;
 
@@ -72,7 +72,7 @@ name_is(struct hf_str s, const char *name)
 }
 
 struct hf_str
-hf_head_find(const struct hf_head *h, const char *name)
+hf_http_head_find(const struct hf_http_head *h, const char *name)
 {
 	for (unsigned i = 0; i < h->n_field; i++)
 		if (name_is(h->field[i].name, name))
@@ -81,7 +81,7 @@ hf_head_find(const struct hf_head *h, const char *name)
 }
 
 unsigned
-hf_head_count(const struct hf_head *h, const char *name)
+hf_http_head_count(const struct hf_http_head *h, const char *name)
 {
 	unsigned n = 0;
 
@@ -185,7 +185,7 @@ escapes_valid(struct hf_str s)
 
 /* "METHOD SP origin-form SP HTTP/1.x": nothing else. */
 static const char *
-check_request_line(struct hf_head *h, struct hf_str line)
+check_request_line(struct hf_http_head *h, struct hf_str line)
 {
 	struct hf_str target;
 
@@ -215,13 +215,13 @@ check_request_line(struct hf_head *h, struct hf_str line)
 }
 
 static const char *
-check_field(struct hf_head *h, struct hf_str line)
+check_field(struct hf_http_head *h, struct hf_str line)
 {
-	struct hf_head_field *f = &h->field[h->n_field];
+	struct hf_http_head_field *f = &h->field[h->n_field];
 
 	if (line.p[0] == ' ' || line.p[0] == '\t')
 		return "folded header line";
-	if (h->n_field == HF_HEAD_FIELDS)
+	if (h->n_field == HF_HTTP_HEAD_FIELDS)
 		return "too many header fields";
 	f->name = cut(&line, ':');
 	if (!hf_token_valid(f->name))
@@ -239,10 +239,10 @@ check_field(struct hf_head *h, struct hf_str line)
 }
 
 static const char *
-check_host(const struct hf_head *h)
+check_host(const struct hf_http_head *h)
 {
-	unsigned n = hf_head_count(h, "Host");
-	struct hf_str v = hf_head_find(h, "Host");
+	unsigned n = hf_http_head_count(h, "Host");
+	struct hf_str v = hf_http_head_find(h, "Host");
 
 	if (n > 1 || (n == 0 && h->minor > 0))
 		return "exactly one Host header is required";
@@ -254,10 +254,10 @@ check_host(const struct hf_head *h)
 }
 
 static const char *
-check_length(struct hf_head *h)
+check_length(struct hf_http_head *h)
 {
-	unsigned n = hf_head_count(h, "Content-Length");
-	struct hf_str v = hf_head_find(h, "Content-Length");
+	unsigned n = hf_http_head_count(h, "Content-Length");
+	struct hf_str v = hf_http_head_find(h, "Content-Length");
 
 	if (n == 0)
 		return NULL;
@@ -298,9 +298,9 @@ list_has(struct hf_str list, const char *token)
 }
 
 static void
-check_fields(struct hf_head *h)
+check_fields(struct hf_http_head *h)
 {
-	struct hf_str te = hf_head_find(h, "Transfer-Encoding");
+	struct hf_str te = hf_http_head_find(h, "Transfer-Encoding");
 	const char *why;
 
 	if ((why = check_host(h)) != NULL ||
@@ -309,7 +309,7 @@ check_fields(struct hf_head *h)
 	} else if (te.p != NULL) {
 		/* Chunk framing is not visible here, so that two readers
 		 * could differ about it; no client of ours needs it. */
-		if (hf_head_count(h, "Transfer-Encoding") == 1 &&
+		if (hf_http_head_count(h, "Transfer-Encoding") == 1 &&
 		    h->body_size < 0 && h->minor > 0 && name_is(te, "chunked"))
 			refuse(h, 411, "chunked requests are not accepted; "
 			    "send Content-Length");
@@ -324,7 +324,7 @@ check_fields(struct hf_head *h)
 
 /* Every line in 'raw' ends with CRLF and the last one is empty. */
 static void
-check_head(struct hf_head *h)
+check_head(struct hf_http_head *h)
 {
 	struct hf_str rest = hf_buf_str(&h->raw);
 	const char *why = NULL;

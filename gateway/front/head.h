@@ -10,15 +10,15 @@
 #include "base/buf.h"
 #include "base/hf.h"
 
-#define HF_HEAD_MAX	(32 * 1024)	/* bytes; evhttp stops at 16 KiB */
-#define HF_HEAD_FIELDS	100
+#define HF_HTTP_HEAD_MAX	(32 * 1024)	/* bytes; evhttp stops at 16 KiB */
+#define HF_HTTP_HEAD_FIELDS	100
 
-struct hf_head_field {
+struct hf_http_head_field {
 	struct hf_str	name;
 	struct hf_str	value;		/* without the white space around it */
 };
 
-struct hf_head {
+struct hf_http_head {
 	struct hf_buf	 raw;		/* owns the bytes that the rest names */
 	size_t		 line;		/* where the unfinished line begins */
 	bool		 done;		/* the empty line was seen, or bad */
@@ -30,18 +30,18 @@ struct hf_head {
 	int		 minor;		/* HTTP/1.minor, 0 or 1 */
 	int64_t		 body_size;	/* Content-Length, -1: none */
 	bool		 close;		/* Connection: close */
-	struct hf_head_field field[HF_HEAD_FIELDS];
+	struct hf_http_head_field field[HF_HTTP_HEAD_FIELDS];
 	unsigned	 n_field;
 };
 
-void	hf_head_init(struct hf_head *h);
-void	hf_head_free(struct hf_head *h);
+void	hf_http_head_init(struct hf_http_head *h);
+void	hf_http_head_free(struct hf_http_head *h);
 /* Take bytes up to the end of the head; returns how many were taken (all of
  * them unless the head ended).  Nothing is taken once 'done' is set. */
-size_t	hf_head_feed(struct hf_head *h, struct hf_str bytes);
+size_t	hf_http_head_feed(struct hf_http_head *h, struct hf_str bytes);
 /* First value of this name, any case; .p NULL when absent. */
-struct hf_str hf_head_find(const struct hf_head *h, const char *name);
-unsigned hf_head_count(const struct hf_head *h, const char *name);
+struct hf_str hf_http_head_find(const struct hf_http_head *h, const char *name);
+unsigned hf_http_head_count(const struct hf_http_head *h, const char *name);
 
 /* Decode %XX into 'out', which has room for 'in.size' + 1 bytes; returns the
  * size, or -1 for a path that must not be served: a broken escape, a NUL, or

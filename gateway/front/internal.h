@@ -48,7 +48,8 @@ enum hf_conn_phase {
 	HF_CONN_IDLE		/* kept alive, no byte of the next request */
 };
 
-enum { HF_CONN_ADOPT = 1, HF_CONN_CLOSE = 2, HF_CONN_FREE = 4 };	/* queued work */
+/* Queued work. */
+enum { HF_CONN_ADOPT = 1, HF_CONN_CLOSE = 2, HF_CONN_FREE = 4 };
 
 struct hf_conn {
 	LIST_ENTRY(hf_conn)	 entry;
@@ -63,7 +64,7 @@ struct hf_conn {
 	int64_t			 moved_us;	/* client last took a byte */
 	int64_t			 armed_us;	/* timer due then; 0: not set */
 	struct event		 timer;
-	struct hf_head		*head;		/* of the request being read */
+	struct hf_http_head		*head;		/* of the request being read */
 	struct hf_sink		*sink;		/* BUSY: its request */
 	bool			 loopback;
 	bool			 hung;		/* the client sent FIN or RST */
@@ -80,7 +81,7 @@ struct hf_sink {
 	struct hf_conn		*conn;		/* NULL once it closed */
 	struct evhttp_request	*ev;		/* alive as long as 'conn' */
 	struct hf_req		 rq;
-	struct hf_head		*head;		/* owns what rq points into */
+	struct hf_http_head		*head;		/* owns what rq points into */
 	struct evbuffer		*body;		/* the same */
 	char			*path;		/* the same, decoded */
 	struct evbuffer		*pending;	/* not yet framed */

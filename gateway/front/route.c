@@ -37,7 +37,7 @@ hf_req_header(const struct hf_req *rq, const char *name)
 {
 	const struct hf_sink *s = rq->impl;
 
-	return hf_head_find(s->head, name);
+	return hf_http_head_find(s->head, name);
 }
 
 unsigned
@@ -45,7 +45,7 @@ hf_req_header_count(const struct hf_req *rq, const char *name)
 {
 	const struct hf_sink *s = rq->impl;
 
-	return hf_head_count(s->head, name);
+	return hf_http_head_count(s->head, name);
 }
 
 static void
@@ -141,7 +141,7 @@ take(struct hf_sink *s, struct hf_conn *c)
 static bool
 check(struct hf_sink *s)
 {
-	const struct hf_head *h = s->head;
+	const struct hf_http_head *h = s->head;
 	const char *why = NULL;
 	int status = 400;
 	long n;

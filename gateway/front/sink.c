@@ -41,7 +41,7 @@ hf_sink_free(struct hf_sink *s)
 		s->conn->sink = NULL;
 	s->front->in_flight--;
 	LIST_REMOVE(s, entry);
-	hf_head_free(s->head);
+	hf_http_head_free(s->head);
 	free(s->head);
 	if (s->body != NULL)
 		evbuffer_free(s->body);
@@ -61,7 +61,7 @@ hf_sink_queue(struct hf_sink *s, unsigned what)
 		event_active(s->front->work, 0, 0);
 }
 
-/* --- the connection's news ---------------------------------------------- */
+/* --- the connection's news --- */
 
 void
 hf_sink_hung(struct hf_sink *s)
@@ -118,7 +118,7 @@ hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
 		hf_sink_hung(s);
 }
 
-/* --- heads --------------------------------------------------------------- */
+/* --- heads --- */
 
 static const char *
 phrase(int status)
@@ -231,7 +231,7 @@ hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
 		evbuffer_free(out);
 }
 
-/* --- streams ------------------------------------------------------------- */
+/* --- streams --- */
 
 void
 hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,

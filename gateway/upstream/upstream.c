@@ -166,7 +166,7 @@ hf_call_pause(struct hf_call *c, bool pause)
 		event_active(c->u->work, 0, 0);
 }
 
-/* --- libcurl's callbacks ------------------------------------------------- */
+/* --- libcurl's callbacks --- */
 
 static size_t
 on_read(char *to, size_t size, size_t n, void *arg)
@@ -243,7 +243,7 @@ on_connected(void *arg, char *peer, char *self, int peer_port, int self_port)
 	    : CURL_PREREQFUNC_OK;
 }
 
-/* --- starting ------------------------------------------------------------ */
+/* --- starting --- */
 
 static struct curl_slist *
 append(struct curl_slist *l, const char *z)
@@ -470,7 +470,7 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 	return 0;
 }
 
-/* --- ending -------------------------------------------------------------- */
+/* --- ending --- */
 
 void
 hf_call_finished(struct hf_call *c, CURLcode rc)

@@ -53,6 +53,12 @@ tests_fuzz_replay_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/replay.c \
 	$(FUZZ_COMMON)
 tests_fuzz_replay_frame_LDADD = $(CTL_LIBS)
 
+check_PROGRAMS += tests/fuzz/replay_head
+TESTS += tests/fuzz/replay_head
+tests_fuzz_replay_head_SOURCES = tests/fuzz/fuzz_head.c tests/fuzz/replay.c \
+	$(FUZZ_COMMON)
+tests_fuzz_replay_head_LDADD = $(FUZZ_LIBS)
+
 if FUZZERS
 noinst_PROGRAMS += tests/fuzz/fuzz_json
 tests_fuzz_fuzz_json_SOURCES = tests/fuzz/fuzz_json.c $(FUZZ_COMMON)
@@ -86,4 +92,8 @@ noinst_PROGRAMS += tests/fuzz/fuzz_frame
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(FUZZ_COMMON)
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_frame_LDADD = $(CTL_LIBS)
+noinst_PROGRAMS += tests/fuzz/fuzz_head
+tests_fuzz_fuzz_head_SOURCES = tests/fuzz/fuzz_head.c $(FUZZ_COMMON)
+tests_fuzz_fuzz_head_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_fuzz_head_LDADD = $(FUZZ_LIBS)
 endif

@@ -20,7 +20,7 @@
 #define H "Host: x\r\n"
 #define PING "GET /ping HTTP/1.1\r\n" H "\r\n"
 
-/* --- a small gateway ------------------------------------------------------ */
+/* --- a small gateway --- */
 
 struct world {
 	struct event_base *base;
@@ -225,7 +225,7 @@ is_gone(void *arg)
 	return ((struct world *)arg)->n_gone > 0;
 }
 
-/* --- the strict table ------------------------------------------------------ */
+/* --- the strict table --- */
 
 struct insult { const char *name; int status; const char *bytes; size_t size; };
 #define I(name, status, z) { name, status, z, sizeof(z) - 1 }
@@ -323,7 +323,7 @@ test_insults_dribbled(void **state)
 	check_alive(w);
 }
 
-/* --- routing --------------------------------------------------------------- */
+/* --- routing --- */
 
 static int
 ask(struct world *w, const char *request, struct hf_buf *body)
@@ -461,7 +461,7 @@ test_pipelined_while_pending(void **state)
 	peer_close(p);
 }
 
-/* --- clients that leave ---------------------------------------------------- */
+/* --- clients that leave --- */
 
 static void
 hold(struct world *w, struct peer **p, const char *request)
@@ -597,7 +597,7 @@ test_half_close_answered(void **state)
 	hf_buf_free(&b);
 }
 
-/* --- streams --------------------------------------------------------------- */
+/* --- streams --- */
 
 static void
 test_stream(void **state)
@@ -752,7 +752,7 @@ test_back_pressure(void **state)
 	peer_close(p);
 }
 
-/* --- limits and deadlines ---------------------------------------------------- */
+/* --- limits and deadlines --- */
 
 static void
 post(struct peer *p, size_t size, const char *extra)
@@ -914,7 +914,7 @@ test_write_stall(void **state)
 	check_alive(w);
 }
 
-/* --- headers, counters, draining -------------------------------------------- */
+/* --- headers, counters, draining --- */
 
 static void
 test_injection(void **state)
@@ -1013,7 +1013,7 @@ test_free_busy(void **state)
 		peer_close(p[i]);
 }
 
-/* --- everything at once ------------------------------------------------------ */
+/* --- everything at once --- */
 
 #define N_PEERS	24
 

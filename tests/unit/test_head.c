@@ -94,11 +94,11 @@ static const struct row table[] = {
 };
 
 static void
-feed_all(struct hf_head *h, const struct row *r, size_t step)
+feed_all(struct hf_http_head *h, const struct row *r, size_t step)
 {
 	size_t at = 0;
 
-	hf_head_init(h);
+	hf_http_head_init(h);
 	while (at < r->size && !h->done) {
 		size_t n = r->size - at < step ? r->size - at : step;
 		/* A copy of the exact size, so that ASan sees over-reads. */
@@ -106,7 +106,7 @@ feed_all(struct hf_head *h, const struct row *r, size_t step)
 
 		assert_non_null(copy);
 		memcpy(copy, r->bytes + at, n);
-		at += hf_head_feed(h, (struct hf_str){ copy, n });
+		at += hf_http_head_feed(h, (struct hf_str){ copy, n });
 		free(copy);
 	}
 }
@@ -114,7 +114,7 @@ feed_all(struct hf_head *h, const struct row *r, size_t step)
 static void
 test_table(void **state)
 {
-	struct hf_head *h = malloc(sizeof(*h));
+	struct hf_http_head *h = malloc(sizeof(*h));
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(table); i++) {
@@ -125,7 +125,7 @@ test_table(void **state)
 				    step, h->status,
 				    h->why == NULL ? "" : h->why,
 				    table[i].bytes);
-			hf_head_free(h);
+			hf_http_head_free(h);
 		}
 	}
 	free(h);
@@ -137,46 +137,46 @@ test_fields(void **state)
 	static const struct row r = ROW(0,
 	    "POST /a%20b/c?x=1&y HTTP/1.1\r\nHost: h\r\nA:  1 \t\r\nb: 2\r\n"
 	    "a: 3\r\nConnection: TE, close\r\nContent-Length: 7\r\n\r\nbody");
-	struct hf_head *h = malloc(sizeof(*h));
+	struct hf_http_head *h = malloc(sizeof(*h));
 
 	(void)state;
-	hf_head_init(h);
+	hf_http_head_init(h);
 	/* The body is left to its reader. */
-	assert_int_equal(hf_head_feed(h, (struct hf_str){ r.bytes, r.size }),
+	assert_int_equal(hf_http_head_feed(h, (struct hf_str){ r.bytes, r.size }),
 	    r.size - 4);
 	assert_true(h->done && h->status == 0);
 	assert_true(hf_str_is(h->method, "POST"));
 	assert_true(hf_str_is(h->path, "/a%20b/c"));
 	assert_true(hf_str_is(h->query, "x=1&y"));
-	assert_true(hf_str_is(hf_head_find(h, "a"), "1"));
-	assert_true(hf_str_is(hf_head_find(h, "B"), "2"));
-	assert_int_equal(hf_head_count(h, "A"), 2);
-	assert_null(hf_head_find(h, "c").p);
+	assert_true(hf_str_is(hf_http_head_find(h, "a"), "1"));
+	assert_true(hf_str_is(hf_http_head_find(h, "B"), "2"));
+	assert_int_equal(hf_http_head_count(h, "A"), 2);
+	assert_null(hf_http_head_find(h, "c").p);
 	assert_int_equal(h->body_size, 7);
 	assert_true(h->close);
-	assert_int_equal(hf_head_feed(h, HF_STR("more")), 0);
-	hf_head_free(h);
+	assert_int_equal(hf_http_head_feed(h, HF_STR("more")), 0);
+	hf_http_head_free(h);
 	free(h);
 }
 
 static void
 test_limits(void **state)
 {
-	struct hf_head *h = malloc(sizeof(*h));
+	struct hf_http_head *h = malloc(sizeof(*h));
 
 	(void)state;
-	hf_head_init(h);
-	hf_head_feed(h, HF_STR("GET / HTTP/1.1\r\n" H));
-	for (int i = 0; i < HF_HEAD_FIELDS && !h->done; i++)
-		hf_head_feed(h, HF_STR("A: b\r\n"));
-	hf_head_feed(h, HF_STR("\r\n"));
+	hf_http_head_init(h);
+	hf_http_head_feed(h, HF_STR("GET / HTTP/1.1\r\n" H));
+	for (int i = 0; i < HF_HTTP_HEAD_FIELDS && !h->done; i++)
+		hf_http_head_feed(h, HF_STR("A: b\r\n"));
+	hf_http_head_feed(h, HF_STR("\r\n"));
 	assert_true(h->done && h->status == 400);
-	hf_head_free(h);
-	hf_head_init(h);
-	for (int i = 0; i < HF_HEAD_MAX / 8 + 1 && !h->done; i++)
-		hf_head_feed(h, HF_STR("AAAAAAAA"));
+	hf_http_head_free(h);
+	hf_http_head_init(h);
+	for (int i = 0; i < HF_HTTP_HEAD_MAX / 8 + 1 && !h->done; i++)
+		hf_http_head_feed(h, HF_STR("AAAAAAAA"));
 	assert_true(h->done && h->status == 400);
-	hf_head_free(h);
+	hf_http_head_free(h);
 	free(h);
 }
 

@@ -210,7 +210,7 @@ expect_request(struct peer *p, const char *body)
 	peer_until_text(p, body);
 }
 
-/* --- exchanges that work --------------------------------------------------- */
+/* --- exchanges that work --- */
 
 static void
 test_request_bytes(void **state)
@@ -364,7 +364,7 @@ test_reuse(void **state)
 	peer_close(p);
 }
 
-/* --- exchanges that fail ----------------------------------------------------- */
+/* --- exchanges that fail --- */
 
 static void
 test_refused(void **state)
@@ -565,7 +565,7 @@ test_bad_requests(void **state)
 	assert_int_equal(hf_upstream_in_flight(w->u), 0);
 }
 
-/* --- names ------------------------------------------------------------------- */
+/* --- names --- */
 
 static void
 test_localhost(void **state)
@@ -710,7 +710,7 @@ test_resolver(void **state)
 	dns_stop(&d);
 }
 
-/* --- cancelling and pausing ---------------------------------------------------- */
+/* --- cancelling and pausing --- */
 
 static void
 nothing_follows(struct seen *s, unsigned headers, unsigned data)
@@ -847,7 +847,7 @@ test_pause(void **state)
 	free(lump);
 }
 
-/* --- many ---------------------------------------------------------------------- */
+/* --- many --- */
 
 #define MANY 100
 
@@ -889,7 +889,7 @@ test_many(void **state)
 	free(s);
 }
 
-/* --- everything at once ------------------------------------------------------ */
+/* --- everything at once --- */
 
 #define N_CALLS		32
 #define N_SERVED	64
