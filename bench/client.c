@@ -76,19 +76,6 @@ on_data(char *p, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
-static size_t
-on_header(char *p, size_t size, size_t n, void *arg)
-{
-	static const char name[] = "x-holdfast-attempts:";
-	struct call *k = arg;
-
-	if (size * n > sizeof(name) &&
-	    strncasecmp(p, name, sizeof(name) - 1) == 0)
-		k->result.attempts = (unsigned)strtoul(p + sizeof(name) - 1,
-		    NULL, 10);
-	return size * n;
-}
-
 static void
 add_header(struct call *k, const char *name, const char *value)
 {
@@ -135,8 +122,6 @@ hf_client_call(struct hf_client *c, const char *session, struct hf_str body,
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, k->headers);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, k);
-	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(easy, CURLOPT_HEADERDATA, k);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, k);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, c->conf.timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

@@ -26,7 +26,6 @@ struct hf_call_result {
 	char		 error[200];	/* why not, "" with an answer */
 	double		 total_ms;	/* from the start of the call */
 	double		 first_ms;	/* to the first text; < 0: none */
-	unsigned	 attempts;	/* X-Holdfast-Attempts; 0: not said */
 };
 
 /* Runs inside hf_client_run(); may start further calls.  'r' and what is in

@@ -1,4 +1,5 @@
-EXTRA_DIST += bench/demo.sh
+EXTRA_DIST += bench/demo.sh docs/design/bench.md
+dist_man_MANS += docs/man/continuitybench.1
 
 noinst_LIBRARIES += libbench.a
 libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \

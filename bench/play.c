@@ -72,17 +72,20 @@ messages(const struct hf_play_conf *conf, const struct hf_play *p)
 	return out;
 }
 
+/* On a terminal a line that counts up each second; elsewhere the end only. */
 static void
 progress(struct stage *s)
 {
+	bool end = s->ended == s->plays->n_play;
 	int64_t now = hf_now_us();
 
-	if (s->conf->quiet || (s->ended < s->plays->n_play &&
-	    now - s->told_us < 1000000))
+	if (s->conf->quiet || (!end && (now - s->told_us < 1000000 ||
+	    !isatty(STDERR_FILENO))))
 		return;
 	s->told_us = now;
-	fprintf(stderr, "\r%u of %u conversations played%s", s->ended,
-	    s->plays->n_play, s->ended == s->plays->n_play ? "\n" : "");
+	fprintf(stderr, "%s%u of %u conversations played%s",
+	    isatty(STDERR_FILENO) ? "\r" : "", s->ended, s->plays->n_play,
+	    end ? "\n" : "");
 }
 
 /* The play that is started as number i. */

@@ -20,27 +20,31 @@ integer(json_t *o, const char *key)
 	return (int)json_integer_value(json_object_get(o, key));
 }
 
+/* Columns are padded only where another follows. */
 static void
-put_ratio(FILE *f, json_t *o)
+put_cell(FILE *f, const char *text, bool last)
+{
+	fprintf(f, "  %-*s", last ? 0 : COLUMN, text);
+}
+
+static void
+put_ratio(FILE *f, json_t *o, bool last)
 {
 	char text[64], k_of_n[24];
 
-	if (o == NULL) {
-		fprintf(f, "  %-*s", COLUMN, "-");
-		return;
-	}
 	snprintf(k_of_n, sizeof(k_of_n), "%d/%d", integer(o, "k"),
 	    integer(o, "n"));
 	snprintf(text, sizeof(text), "%-7s %5.1f %% [%.1f, %.1f]", k_of_n,
 	    100 * number(o, "p"), 100 * number(o, "lo"),
 	    100 * number(o, "hi"));
-	fprintf(f, "  %-*s", COLUMN, text);
+	put_cell(f, text, last);
 }
 
 static void
 put_row(FILE *f, json_t *systems, const char *axis, const char *label,
     const char *shown)
 {
+	size_t left = json_object_size(systems);
 	const char *name;
 	json_t *s;
 
@@ -48,7 +52,7 @@ put_row(FILE *f, json_t *systems, const char *axis, const char *label,
 	json_object_foreach(systems, name, s)
 		put_ratio(f, axis == NULL ? json_object_get(s, "cpr") :
 		    json_object_get(json_object_get(json_object_get(s, "by"),
-		    axis), label));
+		    axis), label), --left == 0);
 	fputc('\n', f);
 }
 
@@ -165,8 +169,9 @@ hf_report_text(FILE *f, json_t *report)
 	json_t *suite = json_object_get(report, "suite");
 	json_t *systems = json_object_get(report, "systems");
 	const char *name;
+	size_t left;
 
-	fprintf(f, "suite %s, seed %d: %d conversations, %d turns; %d runs, "
+	fprintf(f, "suite %s, seed %d: %d conversations, %d turns; runs %d, "
 	    "%d at once, %s history, %s; played in %.1f s\n\n",
 	    json_string_value(json_object_get(suite, "name")),
 	    integer(suite, "seed"), integer(suite, "conversations"),
@@ -176,8 +181,9 @@ hf_report_text(FILE *f, json_t *report)
 	    json_is_true(json_object_get(run, "stream")) ? "streams" :
 	    "no streams", number(run, "wall_s"));
 	fprintf(f, "%-*s", LABEL, "context preserved");
+	left = json_object_size(systems);
 	json_object_foreach(systems, name, v)
-		fprintf(f, "  %-*s", COLUMN, name);
+		put_cell(f, name, --left == 0);
 	fputc('\n', f);
 	put_row(f, systems, NULL, NULL, "  all");
 	for (unsigned i = 0; i < hf_countof(axes); i++)

@@ -7,6 +7,8 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(BENCH_TESTS)
 TESTS += $(BENCH_TESTS)
 endif
+TESTS += tests/unit/test_bench_run.sh
+EXTRA_DIST += tests/unit/test_bench_run.sh
 tests_unit_test_bench_suite_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_suite_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_dialect_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
