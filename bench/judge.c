@@ -224,9 +224,11 @@ hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
 	rc = read_log(&j, path, e);
 	for (unsigned i = 0; rc == 0 && i < plays->n_play; i++) {
 		struct hf_play *p = &plays->play[i];
-		bool over = p->primary_failed > 0 && p->fallback_answered > 0;
+		bool over = p->fallback_answered > 0 &&
+		    p->primary_answered == 0;
 
 		n->failed_over += over;
+		n->unasked += over && p->primary_failed == 0;
 		n->not_failed_over += !over;
 		n->answered_by_primary += p->primary_answered > 0;
 		/* A payload with another's words spoils the play. */

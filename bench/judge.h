@@ -31,7 +31,9 @@ struct hf_counts {
 					 * one turn */
 	unsigned late;			/* turns that both providers answered:
 					 * the first was given up as too slow */
-	unsigned failed_over;		/* probes: failed, then answered */
+	unsigned failed_over;		/* probes that the fallback answered */
+	unsigned unasked;		/* of these: the primary was given up
+					 * before the request reached it */
 	unsigned not_failed_over;	/* probes that did not */
 	unsigned answered_by_primary;	/* probes: the run is not valid */
 	unsigned errors;		/* plays that ended early */

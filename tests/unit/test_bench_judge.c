@@ -348,6 +348,20 @@ primary_answers(struct world *w, unsigned i)
 }
 
 static void
+nobody_asks(struct world *w, unsigned i)
+{
+	json_t *o;
+	size_t k;
+
+	json_array_foreach(w->log, k, o)
+		if (hf_str_is(hf_json_str(json_object_get(o, "user")),
+		    w->plays.play[i].user) && hf_str_is(hf_json_str(
+		    json_object_get(o, "fault")), "silence"))
+			break;
+	assert_int_equal(json_array_remove(w->log, k), 0);
+}
+
+static void
 nobody_answers(struct world *w, unsigned i)
 {
 	json_object_set_new(fallback_entry(w, i), "fault",
@@ -397,6 +411,8 @@ mutations(void **state)
 		M(primary_answers, answered_by_primary, 1, 150),
 		M(primary_answers, not_failed_over, 1, 150),
 		M(nobody_answers, not_failed_over, 1, 150),
+		M(nobody_asks, unasked, 1, 150),
+		M(nobody_asks, not_failed_over, 0, 150),
 		M(refused, refused, 1, 150),
 		M(no_user, unattributed, 1, 150),
 #undef M
