@@ -34,6 +34,8 @@ struct hf_resolve_wait {
 	void		*arg;
 };
 
+TAILQ_HEAD(wait_list, hf_resolve_wait);
+
 /* A name that was asked for once; kept until the resolver is freed, since
  * names come from the configuration. */
 struct name {
@@ -45,7 +47,7 @@ struct name {
 	int64_t		 bad_us;	/* last failure after it; 0: none */
 	const char	*why;
 	bool		 asking;
-	TAILQ_HEAD(waiting, hf_resolve_wait) waiting;
+	struct wait_list waiting;
 };
 
 struct hf_resolver {
