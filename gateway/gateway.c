@@ -44,14 +44,6 @@ refuse(void *arg, struct hf_req *rq, struct hf_sink *sink, int status,
 	hf_surface_refuse(sink, &r, -1, status != 429 && status < 500);
 }
 
-static bool
-refuse_key(struct hf_gateway *g, struct hf_req *rq, struct hf_sink *sink,
-    const char *message)
-{
-	refuse(g, rq, sink, 401, "invalid_api_key", message);
-	return false;
-}
-
 /* The key that the client presents: clients of the one protocol send it as a
  * bearer token, those of the other by itself. */
 static struct hf_str
@@ -72,41 +64,61 @@ presented_key(const struct hf_req *rq)
 	return v;
 }
 
-/* As long as no key exists, whoever can reach a loopback listener is tenant
- * "default"; no other listener is served then. */
+static bool
+is_ours(struct hf_str key)
+{
+	size_t n = strlen(HF_SECRET_PREFIX);
+
+	return key.size >= n && memcmp(key.p, HF_SECRET_PREFIX, n) == 0;
+}
+
+/* 0: rq->tenant is set.  HF_EPERM: *why says why not. */
+static int
+find_tenant(struct hf_gateway *g, struct hf_req *rq, const char **why,
+    struct hf_error *e)
+{
+	struct hf_str key = presented_key(rq);
+	bool any = true;
+	int rc = 0;
+
+	/* A key of ours is looked up even while none is known: the first one
+	 * may have been made a moment ago. */
+	if (!is_ours(key))
+		rc = hf_store_any_key(g->c.store, &any, e);
+	if (rc < 0)
+		return rc;
+	*why = "this API key is unknown or was revoked";
+	if (any && key.size > 0)
+		return hf_store_authenticate(g->c.store, key, rq->tenant,
+		    sizeof(rq->tenant), e);
+	*why = any ? "no API key was given: expected Authorization: Bearer "
+	    "KEY or X-Api-Key: KEY" : "no API key exists yet; make one first";
+	/* As long as no key exists, whoever can reach a loopback listener is
+	 * the default tenant; no other listener is served then. */
+	if (any || !rq->loopback)
+		return HF_EPERM;
+	snprintf(rq->tenant, sizeof(rq->tenant), "%s", HF_TENANT_DEFAULT);
+	return 0;
+}
+
 static bool
 authorize(void *arg, struct hf_req *rq, struct hf_sink *sink,
     const struct hf_path *p)
 {
 	struct hf_gateway *g = arg;
 	struct hf_error e = { 0 };
-	struct hf_str key;
-	bool any = true;
+	const char *why = "";
 	int rc;
 
 	if (p->open)
 		return true;
-	rc = hf_store_any_key(g->c.store, &any, &e);
-	if (rc == 0 && !any) {
-		if (!rq->loopback)
-			return refuse_key(g, rq, sink,
-			    "no API key exists yet; make one first");
-		snprintf(rq->tenant, sizeof(rq->tenant), "%s",
-		    HF_TENANT_DEFAULT);
+	rc = find_tenant(g, rq, &why, &e);
+	if (rc == 0)
 		return true;
+	if (rc == HF_EPERM) {
+		refuse(g, rq, sink, 401, "invalid_api_key", why);
+		return false;
 	}
-	key = presented_key(rq);
-	if (rc == 0 && key.size == 0)
-		return refuse_key(g, rq, sink, "no API key was given: expected "
-		    "Authorization: Bearer KEY or X-Api-Key: KEY");
-	if (rc == 0)
-		rc = hf_store_authenticate(g->c.store, key, rq->tenant,
-		    sizeof(rq->tenant), &e);
-	if (rc == 0)
-		return true;
-	if (rc == HF_EPERM)
-		return refuse_key(g, rq, sink,
-		    "this API key is unknown or was revoked");
 	hf_log(HF_LOG_ERROR, "gateway: keys_unreadable code=%s detail=\"%s\"",
 	    hf_err_name(rc), e.text);
 	refuse(g, rq, sink, 503, "storage_error",

@@ -8,7 +8,6 @@
 #include "base/hf.h"
 #include "base/id.h"
 
-#define HF_SECRET_PREFIX	"hfk_"
 #define HF_KEY_PREFIX		"key_"
 #define HF_SECRET_RANDOM	32
 

@@ -319,6 +319,7 @@ int	hf_store_finish(struct hf_store *st, const struct hf_finish *f,
 /* --- API keys --------------------------------------------------------- */
 
 #define HF_TENANT_DEFAULT "default"
+#define HF_SECRET_PREFIX	"hfk_"	/* what every secret of ours begins with */
 
 /* read.  Was any key ever made?  Revoking the last one opens no door.  (Cached; a key that was made
  * by another process is seen within a second.) */

@@ -84,7 +84,7 @@ FAULTS = [
     ("hung up", script(provider.hang_up()), "network", ""),
     ("500", script(provider.status(500)), "provider", "500"),
     ("502 with a page", script(provider.html(502)), "provider", "502"),
-    ("503", script(provider.status(503)), "capacity", "503"),
+    ("503", script(provider.status(503)), "provider", "503"),
     ("429 with a hint", script(provider.rate_limited(2)), "capacity",
      "429"),
     ("429 without", script(provider.rate_limited()), "capacity", "429"),

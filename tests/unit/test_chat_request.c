@@ -162,18 +162,18 @@ test_refusals(void **state)
 static void
 test_deep_nesting(void **state)
 {
-	char *body = malloc(30000);
 	struct hf_turn_input in;
 	struct hf_refusal r;
+	struct hf_buf body;
 
 	(void)state;
-	assert_non_null(body);
-	strcpy(body, "{\"model\":\"m\",\"x\":");
-	memset(body + strlen(body), '[', 10000);
-	body[17 + 10000] = '\0';
-	assert_int_not_equal(parse(body, &in, &r), 0);
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_puts(&body, "{\"model\":\"m\",\"x\":");
+	for (unsigned i = 0; i < 10000; i++)
+		hf_buf_putc(&body, '[');
+	assert_int_not_equal(parse(body.data, &in, &r), 0);
 	assert_int_equal(r.status, 400);
-	free(body);
+	hf_buf_free(&body);
 }
 
 static void

@@ -182,13 +182,13 @@ api_keys(void **state)
 	assert_int_equal(hf_store_authenticate(st, hf_str(two), small,
 	    sizeof(small), &f.e), HF_EPERM);
 	/* One character off; the right id with the other's secret. */
-	strcpy(wrong, one);
+	memcpy(wrong, one, strlen(one) + 1);
 	wrong[strlen(wrong) - 1] ^= 1;
 	assert_int_equal(hf_store_authenticate(st, hf_str(wrong), tenant,
 	    sizeof(tenant), &f.e), HF_EPERM);
 	assert_string_equal(tenant, "");
-	strcpy(wrong, one);
-	strcpy(wrong + 31, two + 31);
+	memcpy(wrong, one, strlen(one) + 1);
+	memcpy(wrong + 31, two + 31, strlen(two) - 31 + 1);
 	assert_int_equal(hf_store_authenticate(st, hf_str(wrong), tenant,
 	    sizeof(tenant), &f.e), HF_EPERM);
 	assert_int_equal(hf_store_authenticate(st, HF_STR("Bearer"), tenant,
@@ -205,9 +205,10 @@ api_keys(void **state)
 	assert_int_equal(hf_store_authenticate(st, hf_str(one), tenant,
 	    sizeof(tenant), &f.e), HF_EPERM);
 	assert_int_equal(hf_keep_key_revoke(f.keep, id2.s, &got, &f.e), 0);
+	/* Revoking the last one opens no door. */
 	hf_clock_set(4000000, 0);
 	assert_int_equal(hf_store_any_key(st, &any, &f.e), 0);
-	assert_false(any);
+	assert_true(any);
 	hf_clock_set(0, 0);
 	fx_close(&f);
 }
