@@ -173,7 +173,8 @@ def contents(t):
         {"role": "user", "content": [{"type": "text", "text": "one "},
                                      {"type": "text", "text": "two"}]},
         {"role": "assistant", "content": ""},
-        {"role": "user", "content": "\u65e5\u672c\u8a9e \U0001f642 \"q\" \\ \n\t"},
+        {"role": "user",
+         "content": "\u65e5\u672c\u8a9e \U0001f642 \"q\" \\ \n\t"},
     ]
     r = client.chat(d, messages)
     t.eq(r.status, 200, repr(r))

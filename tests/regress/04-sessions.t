@@ -5,11 +5,13 @@ import json
 import os
 import re
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
 import client
 import provider
 import tap
+import wait
 from daemon import Config, Daemon, shared
 
 A = provider.Provider("openai")
@@ -539,9 +541,10 @@ def secret_of(out):
 
 
 def wait_for_keys(d):
-    import wait
+    """A worker may believe for a second that there is no key."""
     wait.until(lambda: client.chat(d, "x", session="s").status == 401, 5,
                "keys to be in force")
+    time.sleep(1.1)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import client
 import dialect
 import provider
 import tap
+import wait
 from daemon import Config, Daemon, shared
 
 A = provider.Provider("openai")
@@ -33,7 +34,11 @@ def make():
                   first_token_ms=5000)
     conf.provider("t", A, first_token_ms=0, total_ms=600,
                   upstream_stream="client")
+    conf.provider("pa", A, connect_ms=500, first_token_ms=FIRST,
+                  total_ms=3000, upstream_stream="client")
+    conf.provider("pb", B, upstream_stream="client")
     conf.route("m", ["a/model-a", "b/model-b"])
+    conf.route("plain", ["pa/model-a", "pb/model-b"])
     conf.route("mix", ["a/model-a", "c/model-c"])
     conf.route("xim", ["c/model-c", "a/model-a"])
     conf.route("three", ["a/model-a", "c/model-c", "b/model-b"])
@@ -109,10 +114,10 @@ FAULTS = [
 ]
 
 
-def fail_over(t, model, first, second, target):
+def fail_over(t, model, first, second, target, modes=(False, True)):
     d = fresh()
     for what, fail, cls, reason in FAULTS:
-        for stream in (False, True):
+        for stream in modes:
             where = "%s, %s" % (what, "stream" if stream else "plain")
             n = name()
             for p in ALL:
@@ -168,6 +173,11 @@ def openai_anthropic(t):
 @tap.case("every fault of the first target: anthropic to openai", 90)
 def anthropic_openai(t):
     fail_over(t, "xim", C, A, "a/model-a")
+
+
+@tap.case("every fault of the first target, asked without a stream", 90)
+def asked_plain(t):
+    fail_over(t, "plain", A, B, "pb/model-b", modes=(False,))
 
 
 @tap.case("a conversation goes openai, anthropic, openai with all it knows")
@@ -479,7 +489,6 @@ def no_silent_repeat(t):
 @tap.case("metrics count attempts, failures by class, and failovers")
 def counted(t):
     d = fresh()
-    import wait
     before = d.metrics()
     A.script(provider.status(500))
     t.eq(client.chat(d, "hi", model="m").status, 200, "failed over")

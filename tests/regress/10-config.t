@@ -2,6 +2,7 @@
 the old one; a good one changes routes without dropping a stream."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ route "m" {
 def check(t, text, env=None):
     """holdfast -t on this text: (exit code, its words)."""
     folder = tempfile.mkdtemp(prefix="hf-")
-    t.cleanup(lambda: __import__("shutil").rmtree(folder))
+    t.cleanup(shutil.rmtree, folder)
     path = os.path.join(folder, "test.conf")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text % {"dir": folder} if "%(dir)s" in text else text)
@@ -60,8 +61,8 @@ def sample(t):
               encoding="utf-8") as f:
         text = f.read()
     # The files of secrets that it names do not exist here.
-    text, n = re.subn(r'(?m)^\tapi_key_file = \S+', '\tapi_key_env = "HF_TEST_KEY"',
-                      text)
+    text, n = re.subn(r'(?m)^\tapi_key_file = \S+',
+                      '\tapi_key_env = "HF_TEST_KEY"', text)
     t.ok(n > 0, "secrets are in files")
     code, words = check(t, text)
     t.eq(code, 0, words)

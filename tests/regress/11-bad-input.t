@@ -3,6 +3,7 @@ alive, nobody else disturbed, and byte-exact where it is passed on."""
 import itertools
 import json
 import os
+import socket
 import sys
 import time
 
@@ -470,7 +471,6 @@ def slowloris(t):
 
 @tap.case("a half-closed client gets its answer or is let go")
 def half_closed(t):
-    import socket
     d = fresh()
     before = d.workers()
     with client.Connection(d.addr, 5) as c:

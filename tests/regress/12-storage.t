@@ -81,6 +81,48 @@ def locked_long(t):
     d.stop()
 
 
+@tap.case("no provider is called before the turn's input is on disk", 40)
+def input_first(t):
+    d = make(t).start()
+    t.eq(client.chat(d, "one", session="s").status, 200, "turn 1")
+    A.take()
+    db = database(d)
+    db.execute("BEGIN IMMEDIATE")
+    call = client.background(client.chat, d, "two", session="s")
+    time.sleep(0.4)	# nothing may happen in this time
+    t.eq(A.requests, [], "no call while the commit cannot be made")
+    db.execute("ROLLBACK")
+    db.close()
+    t.eq(call.get().text, "heard 2: two", "then it is answered")
+    d.stop()
+
+
+@tap.case("no end is told before the answer is on disk", 40)
+def answer_first(t):
+    d = make(t).start()
+    for stream in (False, True):
+        gate = provider.Barrier()
+        t.cleanup(gate.release)
+        A.script(provider.hold(gate, provider.answer("the whole answer")))
+        seen = []
+        call = client.background(
+            client.chat, d, "hi", session="s", stream=stream,
+            on_event=lambda r: seen.append((r.finish, r.done)) and False)
+        gate.wait_for(1)
+        db = database(d)
+        db.execute("BEGIN IMMEDIATE")
+        gate.release()
+        time.sleep(0.4)	# nothing may happen in this time
+        t.ok(call.result is None, "no end while the commit cannot be made")
+        t.eq([x for x in seen if x != (None, False)], [],
+             "no finish and no [DONE] either")
+        db.execute("ROLLBACK")
+        db.close()
+        r = call.get()
+        t.eq((r.text, r.finish), ("the whole answer", "stop"), "then it is")
+    d.stop()
+
+
 def alter(d, session, change):
     """Change rows while the daemon is down."""
     db = sqlite3.connect(d.db_path, isolation_level=None)
