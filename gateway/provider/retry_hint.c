@@ -18,41 +18,55 @@ clamp(int64_t ms)
 	return ms < 0 ? 0 : ms > HINT_MAX_MS ? HINT_MAX_MS : ms;
 }
 
-/*
- * [-]digits[.digits] times 'unit' milliseconds, rounded up so that nobody
- * comes back too early.  -1: not a number.
- */
+static bool
+is_digit(const char *p, const char *end)
+{
+	return p < end && *p >= '0' && *p <= '9';
+}
+
+/* The digits behind the point, in milliseconds, rounded up so that nobody
+ * comes back too early. */
+static int64_t
+parse_fraction(const char **p, const char *end, int64_t unit)
+{
+	int64_t ms = 0;
+	bool more = false;
+
+	for (; is_digit(*p, end); (*p)++) {
+		if (unit % 10 == 0) {
+			unit /= 10;
+			ms += unit * (**p - '0');
+		} else if (**p != '0') {
+			more = true;
+		}
+	}
+	return ms + more;
+}
+
+/* [-]digits[.digits] times 'unit' milliseconds; -1: not a number. */
 static int64_t
 parse_decimal(struct hf_str s, int64_t unit)
 {
 	const char *p = s.p, *end = p + s.size;
 	bool minus = p < end && *p == '-';
-	int64_t ms = 0, scale = unit;
-	bool more = false;
+	int64_t ms = 0;
 
 	p += minus;
-	if (p == end || *p < '0' || *p > '9')
+	if (!is_digit(p, end))
 		return -1;
-	for (; p < end && *p >= '0' && *p <= '9'; p++)
+	for (; is_digit(p, end); p++)
 		if (ms <= HINT_MAX_MS)
 			ms = ms * 10 + (*p - '0');
 	ms = ms > HINT_MAX_MS ? HINT_MAX_MS : ms * unit;
 	if (p < end && *p == '.') {
 		p++;
-		if (p == end)
+		if (!is_digit(p, end))
 			return -1;
-		for (; p < end && *p >= '0' && *p <= '9'; p++) {
-			if (scale % 10 == 0) {
-				scale /= 10;
-				ms += scale * (*p - '0');
-			} else if (*p != '0') {
-				more = true;
-			}
-		}
+		ms += parse_fraction(&p, end, unit);
 	}
 	if (p != end)
 		return -1;
-	return minus ? 0 : clamp(ms + more);
+	return minus ? 0 : clamp(ms);
 }
 
 /* --- HTTP dates (RFC 9110 5.6.7) --------------------------------------- */
