@@ -133,6 +133,26 @@ def faults_tested(top):
             if p not in text]
 
 
+def tests_listed(top):
+    """A test that no module.mk names is never run and not shipped."""
+    text = cat(top, "tests", [".mk"])
+    found = []
+    for path in common.files(top, ["tests"], [".t", ".c", ".h", ".py", ".sh"]):
+        # automake knows the only source of a program by the program's name.
+        name = path[:-2] if path.endswith(".c") else path
+        if not re.search(r"(?<![\w/])%s(?![\w/])" % re.escape(name), text):
+            found.append("%s is in no module.mk" % path)
+    return found
+
+
+def sources_listed(top):
+    text = cat(top, ".", [".mk"])
+    return ["%s is in no module.mk" % path
+            for path in common.files(top, common.ROOMS + ["migrations"],
+                                     [".c", ".h", ".def", ".sql"])
+            if path not in text]
+
+
 CHECKS = [
     ("every configuration key is in its manual", keys_in_manual),
     ("every configuration key is in the sample", keys_in_sample),
@@ -140,8 +160,10 @@ CHECKS = [
     ("every verb is in its manual", verbs),
     ("every verb is used by a test", verbs_tested),
     ("every fault point is used by a test", faults_tested),
+    ("every test is listed to be run and shipped", tests_listed),
+    ("every source is listed", sources_listed),
 ]
-K, S, M, V, T, F = [name for name, _ in CHECKS]
+K, S, M, V, T, F, L, C = [name for name, _ in CHECKS]
 PARAMS = ('HF_PARAM(gateway, listen, LISTEN, listen, 1, 16, "x", NULL, 0, '
           '"p")\nHF_PARAM(gateway, workers, COUNT, workers, 0, 9, "0", NULL, '
           '0, "p")\n')
@@ -167,6 +189,11 @@ PLANTED = [
          "tests/regress/01-x.t": 'd.ctl("keys", "create")\n'}, "keys list"),
     (F, {"store/a.c": 'if (hf_fault("t1-after")) return;\n',
          "tests/crash/20-x.t": "HF_FAULT=t2\n"}, "t1-after"),
+    (L, {"tests/regress/01-x.t": "\n",
+         "tests/regress/module.mk": "TESTS += tests/regress/02-x.t\n"},
+     "01-x.t"),
+    (C, {"base/a.c": "\n", "base/module.mk": "x_SOURCES = base/b.c\n"},
+     "base/a.c"),
 ]
 
 if __name__ == "__main__":
