@@ -118,7 +118,7 @@ if [ $status -ne 0 ]; then
 		awk '/^not ok|^Bail out/ { show = 1; left = 120 }
 		     /^ok/ { show = 0 }
 		     show && left-- > 0' "${trs%.trs}.log" |
-		    sed "s|$top/||g"
+		    sed "s|$top/||g" | cut -c1-400
 		grep -e '^:test-result: ERROR' "$trs"
 	done
 	# Compiler errors of the test programs are not in any log.

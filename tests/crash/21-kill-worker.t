@@ -30,17 +30,8 @@ def make(t, workers=3):
 
 
 def elsewhere(d, pid):
-    """A connection that a worker other than 'pid' serves: its log line of a
-    turn on that connection says who it is."""
-    while True:
-        c = client.Connection(d.addr, 30)
-        r = client.chat(d, "who are you?", connection=c)
-        if r.status == 200:
-            m = d.log.wait(r"\[(\d+)\].* turn: done .*turn=%s" %
-                           r.headers["x-holdfast-turn"])
-            if int(m.group(1)) != pid:
-                return c
-        c.close()
+    """A connection that another worker than 'pid' serves."""
+    return d.connect_to([p for p in d.workers().values() if p != pid][0])
 
 
 def owner(d, session):
