@@ -37,7 +37,9 @@ hf_store_any_key(struct hf_store *st, bool *any, struct hf_error *e)
 	int rc;
 
 	e = e == NULL ? &local : e;
-	if (st->any_key_us == 0 || now - st->any_key_us >= ANY_KEY_US) {
+	/* What was made stays made, so a yes is for ever. */
+	if (!st->any_key && (st->any_key_us == 0 ||
+	    now - st->any_key_us >= ANY_KEY_US)) {
 		q = hf_db_bind(&st->read, HF_SQL_KEY_ANY, e, "");
 		if (q == NULL)
 			return e->code;

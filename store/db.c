@@ -11,12 +11,33 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
+
+/* Counted up in every forked child: a connection must never cross a fork, and
+ * asking the kernel who we are at every statement would cost more than most
+ * statements do. */
+static unsigned forks;
+
+static void
+forked(void)
+{
+	forks++;
+}
+
+static void
+set_up_once(void)
+{
+	HF_CHECK(pthread_atfork(NULL, NULL, forked) == 0);
+	/* Its counts of memory, that nobody reads, take a lock per malloc().
+	 * Too late (another user of the library in this process): no harm. */
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
 
 /* Nobody should ever wait for a lock of the database itself, since writers
  * wait for the writer mutex; a foreign shell may still hold one. */
@@ -241,9 +262,11 @@ hf_db_open(struct hf_db *db, const char *path, enum hf_db_mode mode,
     bool sync_full, struct hf_error *e)
 {
 	int fd, rc, flags = SQLITE_OPEN_NOMUTEX;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	pthread_once(&once, set_up_once);
 	memset(db, 0, sizeof(*db));
-	db->pid = getpid();
+	db->forks = forks;
 	if (mode == HF_DB_CREATE) {
 		/* Only to set its mode, and only when nobody can have it
 		 * open: closing a database file by hand drops its locks. */
@@ -275,7 +298,7 @@ hf_db_close(struct hf_db *db)
 {
 	for (int i = 0; i < HF_SQL_COUNT; i++)
 		sqlite3_finalize(db->stmt[i]);
-	HF_CHECK(db->h == NULL || db->pid == getpid());
+	HF_CHECK(db->h == NULL || db->forks == forks);
 	HF_CHECK(sqlite3_close(db->h) == SQLITE_OK);
 	memset(db, 0, sizeof(*db));
 }
@@ -336,7 +359,7 @@ bind_list(struct hf_db *db, enum hf_sql q, struct hf_error *e,
 {
 	int rc;
 
-	HF_CHECK(db->pid == getpid());
+	HF_CHECK(db->forks == forks);
 	if (db->stmt[q] == NULL) {
 		rc = sqlite3_prepare_v3(db->h, sql_text[q], -1,
 		    SQLITE_PREPARE_PERSISTENT, &db->stmt[q], NULL);
@@ -407,18 +430,26 @@ hf_db_run(struct hf_db *db, enum hf_sql q, struct hf_error *e,
 }
 
 int
-hf_db_checkpoint(struct hf_db *db, bool truncate, int *left,
+hf_db_checkpoint(struct hf_db *db, enum hf_ckpt how, int wait_ms, int *left,
     struct hf_error *e)
 {
-	int frames = 0, moved = 0;
-	int rc = sqlite3_wal_checkpoint_v2(db->h, NULL, truncate ?
-	    SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &frames,
-	    &moved);
+	static const int mode[] = {
+		[HF_CKPT_PASSIVE] = SQLITE_CHECKPOINT_PASSIVE,
+		[HF_CKPT_RESTART] = SQLITE_CHECKPOINT_RESTART,
+		[HF_CKPT_TRUNCATE] = SQLITE_CHECKPOINT_TRUNCATE,
+	};
+	int frames = 0, moved = 0, rc;
 
+	sqlite3_busy_timeout(db->h, wait_ms);
+	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode[how], &frames,
+	    &moved);
+	sqlite3_busy_timeout(db->h, BUSY_TIMEOUT_MS);
 	*left = frames > moved ? frames - moved : 0;
 	/* Busy: a reader still needs some frames; the rest was moved. */
-	if (rc != SQLITE_OK && rc != SQLITE_BUSY)
+	if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_BUSY)
 		return hf_db_fail(db, rc, "checkpoint", e);
+	if (rc != SQLITE_OK && *left == 0)
+		*left = 1;
 	return 0;
 }
 

@@ -7,7 +7,6 @@
 #define HF_STORE_DB_H
 
 #include <sqlite3.h>
-#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/hf.h"
@@ -29,7 +28,8 @@ enum hf_db_mode {
 struct hf_db {
 	sqlite3		*h;
 	sqlite3_stmt	*stmt[HF_SQL_COUNT];
-	pid_t		 pid;		/* of the process that opened it */
+	unsigned	 forks;		/* between main() and this process when
+					 * it was opened */
 	int		 wal_frames;	/* in the WAL after the last commit
 					 * of this connection */
 };
@@ -70,10 +70,15 @@ int	hf_db_number(struct hf_db *db, const char *text, int64_t *out,
 /* Translate the library's result 'rc' and describe it. */
 int	hf_db_fail(struct hf_db *db, int rc, const char *what,
 	    struct hf_error *e);
-/* Move WAL frames into the database file (the caller holds the writer
- * mutex); *left gets the frames that remain to be moved. */
-int	hf_db_checkpoint(struct hf_db *db, bool truncate, int *left,
-	    struct hf_error *e) HF_MUST_CHECK;
+/*
+ * Move WAL frames into the database file (the caller holds the writer mutex);
+ * *left gets the frames that remain to be moved.  HF_CKPT_RESTART also waits
+ * up to 'wait_ms' for readers of older frames, so that the next commit starts
+ * the WAL over; HF_CKPT_TRUNCATE cuts the file as well.
+ */
+enum hf_ckpt { HF_CKPT_PASSIVE, HF_CKPT_RESTART, HF_CKPT_TRUNCATE };
+int	hf_db_checkpoint(struct hf_db *db, enum hf_ckpt how, int wait_ms,
+	    int *left, struct hf_error *e) HF_MUST_CHECK;
 
 /* Columns of the current row; spans are valid until the next step. */
 struct hf_str hf_db_str(sqlite3_stmt *st, int col);

@@ -17,7 +17,8 @@ struct hf_store {
 	struct hf_shm	*shm;		/* borrowed */
 	unsigned	 slot;
 	uint64_t	 inc;
-	/* Is there any API key?  Asked of the disk once a second. */
+	/* Was any API key made?  Asked of the disk once a second until it
+	 * says yes. */
 	bool		 any_key;
 	int64_t		 any_key_us;	/* when it was asked; 0: never */
 };

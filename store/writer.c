@@ -17,6 +17,14 @@
 #define CHECKPOINT_FRAMES	4000
 /* A reader can keep a checkpoint from finishing; do not try again at once. */
 #define CHECKPOINT_RETRY	1000
+/*
+ * From here on (32 MB) a checkpoint waits for the readers, because with many
+ * of them there may never be a moment without one, and the WAL would grow for
+ * ever.  Reads are short (some ms), so the wait is.
+ */
+#define CHECKPOINT_INSIST	8000
+#define CHECKPOINT_WAIT_MS	100
+#define TRUNCATE_WAIT_MS	1000
 /* A WAL this long (64 MB) means that checkpoints do not get through. */
 #define CHECKPOINT_ALARM	16000
 /* Waiting for the mutex is not being stuck: the heartbeat moves meanwhile. */
@@ -137,8 +145,11 @@ hf_writer_checkpoint(struct hf_writer *w, bool truncate, struct hf_error *e)
 {
 	static struct hf_log_limit limit;
 	int frames = w->db.wal_frames, left = 0, rc;
+	enum hf_ckpt how = truncate ? HF_CKPT_TRUNCATE :
+	    frames >= CHECKPOINT_INSIST ? HF_CKPT_RESTART : HF_CKPT_PASSIVE;
 
-	rc = hf_db_checkpoint(&w->db, truncate, &left, e);
+	rc = hf_db_checkpoint(&w->db, how, truncate ? TRUNCATE_WAIT_MS :
+	    CHECKPOINT_WAIT_MS, &left, e);
 	hf_count(w->shm, HF_C_checkpoints, 1);
 	if (rc == 0 && left == 0) {
 		w->checkpoint_at = CHECKPOINT_FRAMES;

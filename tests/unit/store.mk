@@ -4,7 +4,8 @@ STORE_TEST_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS) \
 	$(CMOCKA_CFLAGS)
 STORE_FIXTURE = tests/unit/store_fixture.c tests/unit/store_fixture.h
 
-STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_keep \
+STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_io \
+	tests/unit/test_store_keep \
 	tests/unit/test_store_lease tests/unit/test_store_schema \
 	tests/unit/test_store_seal tests/unit/test_store_turn
 check_PROGRAMS += $(STORE_TESTS)
@@ -14,6 +15,10 @@ tests_unit_test_store_commit_SOURCES = tests/unit/test_store_commit.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_commit_CFLAGS = $(STORE_TEST_CFLAGS)
 tests_unit_test_store_commit_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_io_SOURCES = tests/unit/test_store_io.c \
+	tests/unit/store_vfs.c tests/unit/store_vfs.h $(STORE_FIXTURE)
+tests_unit_test_store_io_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_io_LDADD = $(STORE_TEST_LIBS)
 tests_unit_test_store_keep_SOURCES = tests/unit/test_store_keep.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_keep_CFLAGS = $(STORE_TEST_CFLAGS)

@@ -182,13 +182,13 @@ api_keys(void **state)
 	assert_int_equal(hf_store_authenticate(st, hf_str(two), small,
 	    sizeof(small), &f.e), HF_EPERM);
 	/* One character off; the right id with the other's secret. */
-	memcpy(wrong, one, strlen(one) + 1);
+	memcpy(wrong, one, sizeof(wrong));
 	wrong[strlen(wrong) - 1] ^= 1;
 	assert_int_equal(hf_store_authenticate(st, hf_str(wrong), tenant,
 	    sizeof(tenant), &f.e), HF_EPERM);
 	assert_string_equal(tenant, "");
-	memcpy(wrong, one, strlen(one) + 1);
-	memcpy(wrong + 31, two + 31, strlen(two) - 31 + 1);
+	memcpy(wrong, one, sizeof(wrong));
+	memcpy(wrong + 31, two + 31, sizeof(wrong) - 31);
 	assert_int_equal(hf_store_authenticate(st, hf_str(wrong), tenant,
 	    sizeof(tenant), &f.e), HF_EPERM);
 	assert_int_equal(hf_store_authenticate(st, HF_STR("Bearer"), tenant,
@@ -208,6 +208,9 @@ api_keys(void **state)
 	/* Revoking the last one opens no door. */
 	hf_clock_set(4000000, 0);
 	assert_int_equal(hf_store_any_key(st, &any, &f.e), 0);
+	assert_true(any);
+	fx_respawn(&f, 1);
+	assert_int_equal(hf_store_any_key(f.st[1], &any, &f.e), 0);
 	assert_true(any);
 	hf_clock_set(0, 0);
 	fx_close(&f);

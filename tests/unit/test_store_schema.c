@@ -3,12 +3,15 @@
  */
 #include <config.h>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -126,6 +129,33 @@ connection_settings(void **state)
 	f.conf[2].sync_full = false;
 	fx_store(&f, 2);
 	assert_int_equal(pragma(&f.st[2]->writer.db, "synchronous"), 1);
+	fx_close(&f);
+}
+
+/* A connection that went through a fork is a bug, and is told as one. */
+static void
+never_across_a_fork(void **state)
+{
+	struct hf_head h;
+	struct fx f;
+	int status, fd;
+	pid_t pid;
+
+	(void)state;
+	fx_open(&f);
+	fx_say(&f, 1, "s", "one", "1");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fd = open("/dev/null", O_WRONLY);
+		dup2(fd, STDERR_FILENO);
+		if (hf_store_head(f.st[1], "acme", HF_STR("s"), &h, NULL) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	fx_say(&f, 1, "s", "two", "2");
 	fx_close(&f);
 }
 
@@ -454,6 +484,7 @@ main(void)
 		cmocka_unit_test(every_statement_prepares),
 		cmocka_unit_test(no_other_statement_scans),
 		cmocka_unit_test(connection_settings),
+		cmocka_unit_test(never_across_a_fork),
 		cmocka_unit_test(files_are_private),
 		cmocka_unit_test(no_checkpoint_on_close),
 		cmocka_unit_test(upgrade_keeps_everything),
