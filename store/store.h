@@ -321,8 +321,8 @@ int	hf_store_finish(struct hf_store *st, const struct hf_finish *f,
 #define HF_TENANT_DEFAULT "default"
 #define HF_SECRET_PREFIX	"hfk_"	/* what every secret of ours begins with */
 
-/* read.  Was any key ever made?  Revoking the last one opens no door.
- * (Cached; a key that was made by another process is seen within a second.)*/
+/* read.  Was any key ever made?  Revoking the last one opens no door.  (Cached; a key that was made
+ * by another process is seen within a second.) */
 int	hf_store_any_key(struct hf_store *st, bool *any, struct hf_error *e)
 	    HF_MUST_CHECK;
 /* read.  The tenant of a presented secret; HF_EPERM if unknown or revoked.
