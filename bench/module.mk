@@ -26,3 +26,11 @@ bin_PROGRAMS += continuitybench
 continuitybench_CFLAGS = $(libbench_a_CFLAGS)
 continuitybench_SOURCES = bench/main.c
 continuitybench_LDADD = $(BENCH_LIBS)
+
+# Throughput and latency against nginx; see docs/perf.md.
+EXTRA_DIST += bench/perf/run.py bench/perf/machine.py bench/perf/targets.py \
+	docs/perf.md
+noinst_PROGRAMS += bench/perf/perfmock bench/perf/perfload
+bench_perf_perfmock_SOURCES = bench/perf/mock.c
+bench_perf_perfload_SOURCES = bench/perf/load.c bench/perf/reader.c \
+	bench/perf/reader.h
