@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "store/migrate.h"
 #include "tests/unit/store_fixture.h"
 
 static struct hf_begun
@@ -382,7 +383,7 @@ views(void **state)
 	assert_int_equal(stats.items, 5);
 	assert_int_equal(stats.open_turns, 1);
 	assert_int_equal(stats.queued_turns, 1);
-	assert_int_equal(stats.schema_version, 1);
+	assert_int_equal(stats.schema_version, hf_n_migrations);
 	assert_int_equal(stats.boot, 1);
 	assert_true(stats.wal_bytes > 0);
 	hf_inspect_close(in);

@@ -201,31 +201,42 @@ no_checkpoint_on_close(void **state)
 
 /* --- migrations -------------------------------------------------------- */
 
-static const char step2[] = "ALTER TABLE session ADD COLUMN extra INTEGER;\n"
+#define MAX_STEPS	100
+
+static const char one_more[] =
+    "ALTER TABLE session ADD COLUMN extra_of_test INTEGER;\n"
     "UPDATE meta SET num = 2 WHERE name = 'min_reader';\n";
+
+struct steps {
+	struct hf_migration m[MAX_STEPS];
+	unsigned	n;
+	char		hex[65];
+};
 
 /* The real steps and one more. */
 static void
-list_with(struct hf_migration m[2], const char *sql, char hex[65])
+list_with(struct steps *s, const char *sql)
 {
 	uint8_t sum[32];
 
+	assert_true(hf_n_migrations < MAX_STEPS);
+	s->n = hf_n_migrations + 1;
+	memcpy(s->m, hf_migrations, hf_n_migrations * sizeof(s->m[0]));
 	crypto_hash_sha256(sum, (const uint8_t *)sql, strlen(sql));
-	sodium_bin2hex(hex, 65, sum, sizeof(sum));
-	m[0] = hf_migrations[0];
-	m[1] = (struct hf_migration){ .step = 2, .name = "0002_more.sql",
-	    .sum = hex, .sql = sql };
+	sodium_bin2hex(s->hex, sizeof(s->hex), sum, sizeof(sum));
+	s->m[s->n - 1] = (struct hf_migration){ .step = (int)s->n,
+	    .name = "one_more.sql", .sum = s->hex, .sql = sql };
 }
 
 static int
-migrate(struct fx *f, const struct hf_migration *m, unsigned n, bool apply)
+migrate(struct fx *f, const struct steps *s, bool apply)
 {
 	struct hf_db db;
 	int rc = hf_db_open(&db, f->db, HF_DB_WRITE, true, &f->e);
 
 	assert_int_equal(rc, 0);
-	rc = apply ? hf_migrate_apply(&db, m, n, &f->e) :
-	    hf_migrate_check(&db, m, n, &f->e);
+	rc = apply ? hf_migrate_apply(&db, s->m, s->n, &f->e) :
+	    hf_migrate_check(&db, s->m, s->n, &f->e);
 	hf_db_close(&db);
 	return rc;
 }
@@ -233,23 +244,50 @@ migrate(struct fx *f, const struct hf_migration *m, unsigned n, bool apply)
 static void
 upgrade_keeps_everything(void **state)
 {
-	struct hf_migration m[2];
-	char hex[65];
+	struct steps s;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
 	fx_say(&f, 1, "s", "one", "1");
-	list_with(m, step2, hex);
-	assert_int_equal(migrate(&f, m, 2, false), HF_ECONFLICT);
-	assert_int_equal(migrate(&f, m, 2, true), 0);
-	assert_int_equal(migrate(&f, m, 2, true), 0);
-	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), 2);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM migration"), 2);
+	list_with(&s, one_more);
+	assert_int_equal(migrate(&f, &s, false), HF_ECONFLICT);
+	assert_int_equal(migrate(&f, &s, true), 0);
+	assert_int_equal(migrate(&f, &s, true), 0);
+	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), s.n);
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM migration"), s.n);
 	/* A connection that was open before goes on. */
 	fx_say(&f, 1, "s", "two", "2");
 	assert_string_equal(fx_history(&f, 1, "s"),
 	    "user:one|assistant:1|user:two|assistant:2");
+	fx_close(&f);
+}
+
+/* From each earlier version to this one. */
+static void
+upgrade_from_every_step(void **state)
+{
+	struct steps s;
+	struct fx f;
+	char db[400];
+
+	(void)state;
+	fx_open(&f);
+	for (unsigned n = 1; n <= hf_n_migrations; n++) {
+		struct hf_keep *k;
+		struct hf_db h;
+
+		snprintf(db, sizeof(db), "%s/db%u", f.dir, n);
+		list_with(&s, one_more);
+		assert_int_equal(hf_db_open(&h, db, HF_DB_CREATE, true, &f.e),
+		    0);
+		assert_int_equal(hf_migrate_apply(&h, s.m, n, &f.e), 0);
+		hf_db_close(&h);
+		f.conf[0].path = db;
+		assert_int_equal(hf_keep_open(&k, &f.conf[0], &f.e), 0);
+		hf_keep_close(k);
+	}
+	f.conf[0].path = f.db;
 	fx_close(&f);
 }
 
@@ -263,14 +301,14 @@ newer_database_is_refused(void **state)
 	(void)state;
 	fx_open(&f);
 	/* A later step that older programs may still use... */
-	fx_sql(&f, "PRAGMA user_version = 7");
+	fx_sql(&f, "PRAGMA user_version = 700");
 	fx_say(&f, 1, "s", "one", "1");
 	/* ...and one that they may not. */
-	fx_sql(&f, "UPDATE meta SET num = 7 WHERE name = 'min_reader'");
+	fx_sql(&f, "UPDATE meta SET num = 700 WHERE name = 'min_reader'");
 	hf_keep_close(f.keep);
 	assert_int_equal(hf_keep_open(&f.keep, &f.conf[0], &f.e), HF_ETOONEW);
 	assert_null(f.keep);
-	assert_non_null(strstr(f.e.text, "version 7"));
+	assert_non_null(strstr(f.e.text, "version 700"));
 	assert_int_equal(hf_store_open(&st, &f.conf[2], &f.e), HF_ETOONEW);
 	assert_int_equal(hf_inspect_open(&in, &f.conf[2], &f.e), HF_ETOONEW);
 	fx_close(&f);
@@ -297,38 +335,38 @@ changed_checksum_is_refused(void **state)
 static void
 edited_step_is_refused(void **state)
 {
-	struct hf_migration m[2];
-	char hex[65];
+	struct steps s;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
-	list_with(m, step2, hex);
-	m[1].sql = "DROP TABLE item;";
-	assert_int_equal(migrate(&f, m, 2, true), HF_ECORRUPT);
-	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), 1);
+	list_with(&s, one_more);
+	s.m[s.n - 1].sql = "DROP TABLE item;";
+	assert_int_equal(migrate(&f, &s, true), HF_ECORRUPT);
+	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), hf_n_migrations);
 	fx_say(&f, 1, "s", "one", "1");
-	m[1].sql = step2;
-	m[0].sql = "SELECT 1;";
-	assert_int_equal(migrate(&f, m, 1, false), HF_ECORRUPT);
+	list_with(&s, one_more);
+	s.n = hf_n_migrations;
+	assert_int_equal(migrate(&f, &s, false), 0);
+	s.m[0].sql = "SELECT 1;";
+	assert_int_equal(migrate(&f, &s, false), HF_ECORRUPT);
 	fx_close(&f);
 }
 
 static void
 failing_step_changes_nothing(void **state)
 {
-	struct hf_migration m[2];
-	char hex[65];
+	struct steps s;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
-	list_with(m, "CREATE TABLE more (a) STRICT;", hex);
-	assert_true(migrate(&f, m, 2, true) < 0);
-	list_with(m, "CREATE TABLE more (a INTEGER) STRICT;"
-	    "INSERT INTO nowhere VALUES (1);", hex);
-	assert_true(migrate(&f, m, 2, true) < 0);
-	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), 1);
+	list_with(&s, "CREATE TABLE more (a) STRICT;");
+	assert_true(migrate(&f, &s, true) < 0);
+	list_with(&s, "CREATE TABLE more (a INTEGER) STRICT;"
+	    "INSERT INTO nowhere VALUES (1);");
+	assert_true(migrate(&f, &s, true) < 0);
+	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), hf_n_migrations);
 	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM sqlite_schema"
 	    " WHERE name = 'more'"), 0);
 	fx_close(&f);
@@ -488,6 +526,7 @@ main(void)
 		cmocka_unit_test(files_are_private),
 		cmocka_unit_test(no_checkpoint_on_close),
 		cmocka_unit_test(upgrade_keeps_everything),
+		cmocka_unit_test(upgrade_from_every_step),
 		cmocka_unit_test(newer_database_is_refused),
 		cmocka_unit_test(changed_checksum_is_refused),
 		cmocka_unit_test(edited_step_is_refused),
