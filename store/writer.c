@@ -24,7 +24,6 @@
  */
 #define CHECKPOINT_INSIST	8000
 #define CHECKPOINT_WAIT_MS	100
-#define TRUNCATE_WAIT_MS	1000
 /* A WAL this long (64 MB) means that checkpoints do not get through. */
 #define CHECKPOINT_ALARM	16000
 /* Waiting for the mutex is not being stuck: the heartbeat moves meanwhile. */
@@ -148,8 +147,7 @@ hf_writer_checkpoint(struct hf_writer *w, bool truncate, struct hf_error *e)
 	enum hf_ckpt how = truncate ? HF_CKPT_TRUNCATE :
 	    frames >= CHECKPOINT_INSIST ? HF_CKPT_RESTART : HF_CKPT_PASSIVE;
 
-	rc = hf_db_checkpoint(&w->db, how, truncate ? TRUNCATE_WAIT_MS :
-	    CHECKPOINT_WAIT_MS, &left, e);
+	rc = hf_db_checkpoint(&w->db, how, CHECKPOINT_WAIT_MS, &left, e);
 	hf_count(w->shm, HF_C_checkpoints, 1);
 	if (rc == 0 && left == 0) {
 		w->checkpoint_at = CHECKPOINT_FRAMES;
