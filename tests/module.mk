@@ -9,4 +9,5 @@ include tests/unit/workers.mk
 include tests/unit/bench.mk
 include tests/fuzz/module.mk
 include tests/regress/module.mk
+include tests/clients/module.mk
 include tests/lint/module.mk

@@ -72,6 +72,15 @@ if [ $install = yes ] && command -v dpkg-query >/dev/null 2>&1; then
 	fi
 fi
 
+# Node is needed by the tests with real clients only: without it those skip.
+if [ $install = yes ] && ! command -v npm >/dev/null 2>&1 &&
+    command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" -eq 0 ]; then
+	echo "installing: nodejs npm"
+	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -q -y --no-install-recommends nodejs npm; } \
+	    </dev/null >&2 || echo "tests/run.sh: no nodejs and npm"
+fi
+
 jobs=$(nproc 2>/dev/null || echo 2)
 [ -x configure ] && [ configure -nt configure.ac ] || ./autogen.sh >&2 ||
     broken "autogen.sh failed"
@@ -81,7 +90,13 @@ if [ ! -f Makefile ]; then
 	# shellcheck disable=SC2086
 	../configure -q $options >&2 || broken "configure failed"
 fi
+# The client libraries come while the compiler runs.
+mkdir -p tests/clients
+sh ../tests/clients/install.sh tests/clients/node 2>clients.err </dev/null &
+clients=$!
 make -s -j"$jobs" >&2 </dev/null || broken "the build failed"
+wait $clients ||
+    echo "tests/run.sh: no client libraries: $(tail -1 clients.err)"
 find . -name '*.trs' -exec rm -f {} +
 
 began=$(date +%s)
