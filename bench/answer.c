@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "bench/rng.h"
+#include "bench/suite.h"
 
 static char *
 take_text(struct hf_buf *b)
@@ -186,8 +187,18 @@ find_calls(struct hf_str text, json_t *tools)
 	return calls;
 }
 
+/* What a set says by a text; NULL: the text is not there. */
+static json_t *
+look_up(json_t *set, struct hf_str text)
+{
+	if (text.p == NULL || strlen(text.p) != text.size)
+		return NULL;		/* holds a NUL, as no set does */
+	return json_object_get(set, text.p);
+}
+
+/* A probe: 't', or one of a published set with 'facts' that it asks for. */
 static char *
-answer_probe(json_t *view, const struct hf_template *t)
+answer_probe(json_t *view, const struct hf_template *t, json_t *facts)
 {
 	struct hf_str fact = HF_STR_NONE;
 	struct hf_buf b;
@@ -199,7 +210,8 @@ answer_probe(json_t *view, const struct hf_template *t)
 
 		if (!has_role(m, "user"))
 			continue;
-		f = hf_answer_fact(t, text_of(m));
+		f = t == NULL ? hf_json_str(look_up(facts, text_of(m))) :
+		    hf_answer_fact(t, text_of(m));
 		if (f.p != NULL)
 			fact = f;
 	}
@@ -213,8 +225,10 @@ answer_probe(json_t *view, const struct hf_template *t)
 }
 
 static const char *
-fixed_answer(struct hf_str text)
+fixed_answer(struct hf_str text, const struct hf_lore *lore)
 {
+	if (lore != NULL)
+		return json_string_value(look_up(lore->reply, text));
 	for (unsigned i = 0; i < hf_n_fillers; i++)
 		if (hf_str_is(text, hf_fillers[i].question))
 			return hf_fillers[i].answer;
@@ -225,12 +239,14 @@ fixed_answer(struct hf_str text)
 }
 
 void
-hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools)
+hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
+    const struct hf_lore *lore)
 {
 	size_t n = json_array_size(view);
 	struct hf_str text = hf_view_last_user(view);
-	const struct hf_template *t;
+	const struct hf_template *t = NULL;
 	const char *fixed;
+	json_t *facts = NULL;
 	struct hf_buf b;
 
 	a->text = NULL;
@@ -242,12 +258,15 @@ hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools)
 	a->calls = find_calls(text, tools);
 	if (a->calls != NULL)
 		return;
-	t = hf_answer_probe(text);
-	if (t != NULL) {
-		a->text = answer_probe(view, t);
+	if (lore == NULL)
+		t = hf_answer_probe(text);
+	else
+		facts = look_up(lore->fact, text);
+	if (t != NULL || facts != NULL) {
+		a->text = answer_probe(view, t, facts);
 		return;
 	}
-	fixed = fixed_answer(text);
+	fixed = fixed_answer(text, lore);
 	if (fixed != NULL) {
 		a->text = hf_xstrdup(fixed);
 		return;

@@ -11,6 +11,11 @@
  *   a small-talk question  the set's own answer
  *   a statement of a fact  an acknowledgement
  *   anything else          "I heard: TEXT"
+ *
+ * Of a published set, whose wording has no templates, a probe is a text that
+ * the set uses as one; a user message states its fact if it is, to the byte,
+ * one by which the set plants a fact for that probe; and every other text of
+ * the set is answered with the set's own next message.
  */
 #ifndef HF_BENCH_ANSWER_H
 #define HF_BENCH_ANSWER_H
@@ -19,6 +24,8 @@
 
 #include "base/hf.h"
 #include "bench/words.h"
+
+struct hf_lore;
 
 #define HF_ANSWER_UNKNOWN	"I don't have that information."
 
@@ -33,8 +40,10 @@ struct hf_answer {
 	json_t	*calls;		/* [{"name","arguments"}] or NULL */
 };
 
-/* 'tools': names that the request declares, or NULL. */
-void	 hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools);
+/* 'tools': names that the request declares, or NULL.  'lore': of a published
+ * set, or NULL. */
+void	 hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
+	    const struct hf_lore *lore);
 void	 hf_answer_free(struct hf_answer *a);
 
 /* The acknowledgement of a statement: a function of its text. */

@@ -1,6 +1,7 @@
 /*
- * The search for what belongs to another conversation: all facts at once, by
- * their first two bytes, and canaries by their mark.
+ * The search for what belongs to another conversation: the marks of all at
+ * once, by their first two bytes, and canaries by theirs.  A mark that this
+ * conversation uses itself (published sets plant some facts twice) is none.
  */
 #include <config.h>
 
@@ -29,7 +30,7 @@ hf_bleed_new(const struct hf_suite *s)
 	b->suite = s;
 	b->next = hf_xcalloc(s->n_conv, sizeof(*b->next));
 	for (unsigned i = 0; i < s->n_conv; i++) {
-		unsigned slot = slot_of(s->conv[i].fact);
+		unsigned slot = slot_of(s->conv[i].mark);
 
 		b->next[i] = b->head[slot];
 		b->head[slot] = (uint16_t)(i + 1);
@@ -46,6 +47,17 @@ hf_bleed_free(struct hf_bleed *b)
 	free(b);
 }
 
+static bool
+says_itself(const struct hf_conv *own, const char *mark)
+{
+	for (unsigned i = 0; i < own->n_user; i++)
+		if (strstr(own->user[i], mark) != NULL ||
+		    (own->assistant[i] != NULL &&
+		    strstr(own->assistant[i], mark) != NULL))
+			return true;
+	return false;
+}
+
 unsigned
 hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
     const struct hf_conv *own, const char *canary)
@@ -59,10 +71,11 @@ hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 		for (unsigned k = b->head[slot_of(p)]; k > 0;
 		    k = b->next[k - 1]) {
 			const struct hf_conv *c = &b->suite->conv[k - 1];
-			size_t size = strlen(c->fact);
+			size_t size = strlen(c->mark);
 
 			n += c != own && size <= left &&
-			    memcmp(p, c->fact, size) == 0;
+			    memcmp(p, c->mark, size) == 0 &&
+			    !says_itself(own, c->mark);
 		}
 		if (left >= HF_CANARY_SIZE - 1 && memcmp(p, "CB-", 3) == 0)
 			n += memcmp(p, canary, HF_CANARY_SIZE - 1) != 0;

@@ -1,6 +1,10 @@
 /*
  * Many calls at once through curl's multi interface.  Finished easy handles
  * are kept for later calls; connections are reused.
+ *
+ * curl by itself repeats a request when a reused connection turns out to be
+ * dead.  Where retries are counted it must not: the body is then given through
+ * a callback that cannot be rewound, so that curl fails instead.
  */
 #include <config.h>
 
@@ -13,17 +17,22 @@
 #include "base/check.h"
 #include "base/clock.h"
 
+#define PAUSE_MS	50	/* before the first retry; doubled */
+#define MAX_PAUSE_MS	1000
+
 struct call {
 	struct hf_client *client;
 	CURL		*easy;
 	struct curl_slist *headers;
 	char		*body;
+	size_t		 size, sent;	/* of the body */
 	int64_t		 began_us, first_us;
+	int64_t		 due_us;	/* of the next try, while it waits */
 	struct hf_answer_reader reader;
 	struct hf_call_result result;
 	hf_called_fn	 fn;
 	void		*arg;
-	struct call	*next;		/* of the spare ones */
+	struct call	*next;		/* spare or waiting */
 };
 
 struct hf_client {
@@ -31,7 +40,11 @@ struct hf_client {
 	CURLM		*multi;
 	char		*url;
 	struct call	*spare;
-	unsigned	 active;
+	struct call	*waiting;	/* to be tried again */
+	unsigned	 active;	/* with those that wait */
+	void		(*tick)(void *arg);
+	void		*tick_arg;
+	int64_t		 tick_every_us, tick_us;
 };
 
 struct hf_client *
@@ -86,9 +99,57 @@ add_header(struct call *k, const char *name, const char *value)
 	HF_CHECK(k->headers != NULL);
 }
 
+static size_t
+on_read(char *to, size_t size, size_t n, void *arg)
+{
+	struct call *k = arg;
+	size_t left = k->size - k->sent;
+
+	n = size * n < left ? size * n : left;
+	memcpy(to, k->body + k->sent, n);
+	k->sent += n;
+	return n;
+}
+
+/* The first try, or one more. */
+static void
+send_call(struct call *k)
+{
+	k->sent = 0;
+	hf_reader_init(&k->reader, k->client->conf.stream);
+	HF_CHECK(curl_multi_add_handle(k->client->multi, k->easy) ==
+	    CURLM_OK);
+}
+
+static void
+set_options(struct call *k)
+{
+	struct hf_client *c = k->client;
+	CURL *easy = k->easy;
+
+	curl_easy_setopt(easy, CURLOPT_URL, c->url);
+	curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)k->size);
+	if (c->conf.retries > 0) {
+		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+		curl_easy_setopt(easy, CURLOPT_READDATA, k);
+	} else {
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, k->body);
+	}
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, k->headers);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, k);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, k);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, c->conf.timeout_ms);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+	if (c->conf.local)
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+}
+
 void
-hf_client_call(struct hf_client *c, const char *session, struct hf_str body,
-    hf_called_fn fn, void *arg)
+hf_client_call(struct hf_client *c, const char *session, const char *key,
+    struct hf_str body, hf_called_fn fn, void *arg)
 {
 	struct call *k = c->spare;
 	CURL *easy;
@@ -103,11 +164,13 @@ hf_client_call(struct hf_client *c, const char *session, struct hf_str body,
 		HF_CHECK(easy != NULL);
 	}
 	*k = (struct call){ .client = c, .easy = easy, .fn = fn, .arg = arg };
-	hf_reader_init(&k->reader, c->conf.stream);
 	k->body = hf_xstrndup(body.p, body.size);
+	k->size = body.size;
 	add_header(k, "Content-Type", "application/json");
 	if (session != NULL)
 		add_header(k, "X-Holdfast-Session", session);
+	if (key != NULL)
+		add_header(k, "Idempotency-Key", key);
 	if (c->conf.api_key != NULL) {
 		char value[480];
 
@@ -116,21 +179,57 @@ hf_client_call(struct hf_client *c, const char *session, struct hf_str body,
 	}
 	/* No "Expect: 100-continue": it would cost a round trip. */
 	add_header(k, "Expect", "");
-	curl_easy_setopt(easy, CURLOPT_URL, c->url);
-	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)body.size);
-	curl_easy_setopt(easy, CURLOPT_POSTFIELDS, k->body);
-	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, k->headers);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(easy, CURLOPT_WRITEDATA, k);
-	curl_easy_setopt(easy, CURLOPT_PRIVATE, k);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, c->conf.timeout_ms);
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-	if (c->conf.local)
-		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	set_options(k);
 	k->began_us = hf_now_us();
-	HF_CHECK(curl_multi_add_handle(c->multi, easy) == CURLM_OK);
 	c->active++;
+	send_call(k);
+}
+
+void
+hf_client_tick(struct hf_client *c, unsigned ms, void (*fn)(void *),
+    void *arg)
+{
+	c->tick = fn;
+	c->tick_arg = arg;
+	c->tick_every_us = ms * INT64_C(1000);
+}
+
+/* The connection, not the request: sending it again may help. */
+static bool
+broke(CURLcode code)
+{
+	switch ((int)code) {
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_SEND_ERROR:
+	case CURLE_SEND_FAIL_REWIND:	/* a reused connection was dead */
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Puts a call whose connection broke in the queue; false: no more tries. */
+static bool
+try_again(struct call *k, int64_t now)
+{
+	struct hf_client *c = k->client;
+	int64_t pause;
+
+	k->result.broken++;
+	if (k->result.retries == c->conf.retries)
+		return false;
+	pause = k->result.retries > 10 ? MAX_PAUSE_MS :
+	    (int64_t)PAUSE_MS << k->result.retries;
+	k->result.retries++;
+	k->due_us = now + (pause > MAX_PAUSE_MS ? MAX_PAUSE_MS : pause) *
+	    INT64_C(1000);
+	hf_reader_free(&k->reader);
+	k->next = c->waiting;
+	c->waiting = k;
+	return true;
 }
 
 static void
@@ -142,6 +241,10 @@ finish(struct call *k, CURLcode code)
 
 	curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_multi_remove_handle(c->multi, k->easy);
+	if (code != CURLE_OK && k->reader.stream && k->reader.done)
+		code = CURLE_OK;	/* clients read up to [DONE] */
+	if (broke(code) && try_again(k, now))
+		return;
 	k->result.status = (int)status;
 	k->result.total_ms = (double)(now - k->began_us) / 1000;
 	k->result.first_ms = k->first_us == 0 ? -1 :
@@ -164,11 +267,39 @@ finish(struct call *k, CURLcode code)
 	c->spare = k;
 }
 
+/* Sends what is due; milliseconds until something is. */
+static int
+run_timers(struct hf_client *c)
+{
+	int64_t now = hf_now_us(), next = now + 1000000;
+	struct call **at = &c->waiting, *k;
+
+	if (c->tick != NULL && c->tick_us <= now) {
+		if (c->tick_us != 0)
+			c->tick(c->tick_arg);
+		c->tick_us = now + c->tick_every_us;
+	}
+	if (c->tick != NULL && c->tick_us < next)
+		next = c->tick_us;
+	while ((k = *at) != NULL) {
+		if (k->due_us <= now) {
+			*at = k->next;
+			send_call(k);
+			next = now;
+			continue;
+		}
+		if (k->due_us < next)
+			next = k->due_us;
+		at = &k->next;
+	}
+	return (int)((next - now + 999) / 1000);
+}
+
 int
 hf_client_run(struct hf_client *c, struct hf_error *e)
 {
 	while (c->active > 0) {
-		int running, left;
+		int running, left, ms = run_timers(c);
 		CURLMcode rc = curl_multi_perform(c->multi, &running);
 		CURLMsg *msg;
 
@@ -182,7 +313,7 @@ hf_client_run(struct hf_client *c, struct hf_error *e)
 			finish(k, msg->data.result);
 		}
 		if (rc == CURLM_OK && c->active > 0)
-			rc = curl_multi_poll(c->multi, NULL, 0, 1000, NULL);
+			rc = curl_multi_poll(c->multi, NULL, 0, ms, NULL);
 		if (rc != CURLM_OK)
 			return hf_fail(e, HF_ESYS, "curl: %s",
 			    curl_multi_strerror(rc));

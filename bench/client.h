@@ -17,14 +17,18 @@ struct hf_client_conf {
 	const char	*api_key;	/* or NULL */
 	bool		 stream;
 	bool		 local;		/* never through a proxy */
-	long		 timeout_ms;	/* of one call */
+	long		 timeout_ms;	/* of one try of a call */
+	unsigned	 retries;	/* of a call whose connection was
+					 * refused or broke */
 };
 
 struct hf_call_result {
 	int		 status;	/* 0: no HTTP answer */
 	char		*answer;	/* NULL: none, or not a whole one */
 	char		 error[200];	/* why not, "" with an answer */
-	double		 total_ms;	/* from the start of the call */
+	unsigned	 broken;	/* connections refused or broken */
+	unsigned	 retries;	/* times that it was sent again */
+	double		 total_ms;	/* from the start of the first try */
 	double		 first_ms;	/* to the first text; < 0: none */
 };
 
@@ -34,9 +38,13 @@ typedef void (*hf_called_fn)(void *arg, const struct hf_call_result *r);
 
 struct hf_client *hf_client_new(const struct hf_client_conf *c);
 void	hf_client_free(struct hf_client *c);
-/* Start a call; 'body' is copied.  'session' goes into X-Holdfast-Session. */
+/* Start a call; 'body' is copied.  'session' goes into X-Holdfast-Session,
+ * 'key' (or NULL) into Idempotency-Key. */
 void	hf_client_call(struct hf_client *c, const char *session,
-	    struct hf_str body, hf_called_fn fn, void *arg);
+	    const char *key, struct hf_str body, hf_called_fn fn, void *arg);
+/* Call 'fn' each 'ms' milliseconds while hf_client_run() runs; one only. */
+void	hf_client_tick(struct hf_client *c, unsigned ms, void (*fn)(void *),
+	    void *arg);
 /* Until no call is under way. */
 int	hf_client_run(struct hf_client *c, struct hf_error *e) HF_MUST_CHECK;
 /* One GET, waited for: the status, or 0. */

@@ -29,6 +29,8 @@ static const char usage[] =
 "                           fallback=127.0.0.1:0\n"
 "  --suite NAME             whose failures to produce (default paper)\n"
 "  --seed N                 of the suite (default 42)\n"
+"  --conversations FILE     a published set instead of a suite; its failures\n"
+"                           are in the file of --manifest\n"
 "  --manifest FILE          failures from a file instead of the suite\n"
 "  --no-faults              never fail\n"
 "  --log FILE               append each payload as a line of JSON\n"
@@ -38,18 +40,19 @@ static const char usage[] =
 struct options {
 	const char	*listen[8];
 	unsigned	 n_listen;
-	const char	*suite, *manifest, *log;
+	const char	*suite, *conversations, *manifest, *log;
 	unsigned long	 seed, chunk_ms;
 	bool		 no_faults, with_parent;
 };
 
 enum { OPT_LISTEN = 256, OPT_SUITE, OPT_SEED, OPT_MANIFEST, OPT_NO_FAULTS,
-	OPT_LOG, OPT_CHUNK_MS, OPT_WITH_PARENT, OPT_HELP };
+	OPT_CONVERSATIONS, OPT_LOG, OPT_CHUNK_MS, OPT_WITH_PARENT, OPT_HELP };
 
 static const struct option longopts[] = {
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "suite", required_argument, NULL, OPT_SUITE },
 	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "conversations", required_argument, NULL, OPT_CONVERSATIONS },
 	{ "manifest", required_argument, NULL, OPT_MANIFEST },
 	{ "no-faults", no_argument, NULL, OPT_NO_FAULTS },
 	{ "log", required_argument, NULL, OPT_LOG },
@@ -90,6 +93,9 @@ parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_SEED:
 			ok = parse_number(optarg, &o->seed);
+			break;
+		case OPT_CONVERSATIONS:
+			o->conversations = optarg;
 			break;
 		case OPT_MANIFEST:
 			o->manifest = optarg;
@@ -186,7 +192,7 @@ prepare(const struct options *o, const struct hf_suite *suite,
 {
 	struct hf_error e;
 
-	if (o->manifest != NULL) {
+	if (o->manifest != NULL && o->conversations == NULL) {
 		if (hf_manifest_load(m, o->manifest, &e) != 0) {
 			fprintf(stderr, "continuitybench: %s\n", e.text);
 			return HF_EXIT_USAGE;
@@ -203,6 +209,28 @@ prepare(const struct options *o, const struct hf_suite *suite,
 		}
 	}
 	return 0;
+}
+
+/* NULL: told why. */
+static struct hf_suite *
+choose_suite(const struct options *o)
+{
+	struct hf_suite *s = NULL;
+	struct hf_error e;
+
+	if (o->conversations == NULL) {
+		s = hf_suite_make(o->suite, o->seed);
+		if (s == NULL)
+			fprintf(stderr, "continuitybench: no suite '%s'\n",
+			    o->suite);
+	} else if (o->manifest == NULL) {
+		fputs("continuitybench: --conversations needs --manifest\n",
+		    stderr);
+	} else if (hf_suite_published(&s, o->conversations, o->manifest,
+	    o->seed, &e) != 0) {
+		fprintf(stderr, "continuitybench: %s\n", e.text);
+	}
+	return s;
 }
 
 int
@@ -223,11 +251,9 @@ hf_cmd_providers(int argc, char **argv)
 	if (o.with_parent)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGPIPE, SIG_IGN);
-	suite = hf_suite_make(o.suite, o.seed);
-	if (suite == NULL) {
-		fprintf(stderr, "continuitybench: no suite '%s'\n", o.suite);
+	suite = choose_suite(&o);
+	if (suite == NULL)
 		return HF_EXIT_USAGE;
-	}
 	hf_manifest_init(&manifest);
 	rc = prepare(&o, suite, &manifest, &log);
 	if (rc == 0)

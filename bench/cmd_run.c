@@ -5,8 +5,6 @@
 
 #include "bench/cmd.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,199 +13,14 @@
 
 #include "base/check.h"
 #include "bench/judge.h"
+#include "bench/killer.h"
 #include "bench/launch.h"
 #include "bench/play.h"
 #include "bench/report.h"
-
-static const char usage[] =
-"usage: continuitybench run [options]\n"
-"Play a suite through a gateway whose first provider fails on every probe,\n"
-"and say how often the conversation survived.  By default the faithful\n"
-"providers and the gateway are started for the run, with the systems\n"
-"\"holdfast\" and \"baseline\" as two routes that differ in what the second\n"
-"provider is told: everything, or the last message only.\n"
-"\n"
-"  --suite NAME           default paper; see \"continuitybench suites\"\n"
-"  --runs N               default 5\n"
-"  --concurrency N        conversations at once, default 100\n"
-"  --seed N               default 42\n"
-"  --history thin|full    clients send what is new, or all; default thin\n"
-"  --stream               clients ask for streams\n"
-"  --systems A,B          default baseline,holdfast\n"
-"  --holdfast PATH        the daemon; default: beside this program\n"
-"  --workers N            of the daemon, default 2\n"
-"  --first-token-ms N     when the first provider is given up, default 500\n"
-"  --target URL           play against this endpoint (\".../v1\") instead;\n"
-"                         its providers are its own business: answers are\n"
-"                         judged, payloads are not\n"
-"  --model M              to ask the endpoint for, default holdfast\n"
-"  --api-key-env VAR      variable with the endpoint's key\n"
-"  --timeout-ms N         of one call, default 60000\n"
-"  --require CPR          least rate for all but the baseline, 0 to 1\n"
-"  --json FILE            write the report as JSON (\"-\": to stdout)\n"
-"  --keep DIR             keep configuration, database and logs there\n"
-"  --quiet                no progress\n"
-"\n"
-"Exits 1 when below --require, or when a check fails: words of another\n"
-"conversation anywhere, a payload that is not exactly the history, a probe\n"
-"that did not fail over.\n";
-
-struct options {
-	const char	*suite, *systems, *holdfast, *target, *model;
-	const char	*api_key_env, *json, *keep;
-	unsigned long	 runs, concurrency, seed, workers, first_token_ms;
-	unsigned long	 timeout_ms;
-	double		 require;
-	bool		 full_history, stream, quiet;
-};
-
-enum { OPT_SUITE = 256, OPT_RUNS, OPT_CONCURRENCY, OPT_SEED, OPT_HISTORY,
-	OPT_STREAM, OPT_SYSTEMS, OPT_HOLDFAST, OPT_WORKERS, OPT_FIRST,
-	OPT_TARGET, OPT_MODEL, OPT_KEY, OPT_TIMEOUT, OPT_REQUIRE, OPT_JSON,
-	OPT_KEEP, OPT_QUIET, OPT_HELP };
-
-static const struct option longopts[] = {
-	{ "suite", required_argument, NULL, OPT_SUITE },
-	{ "runs", required_argument, NULL, OPT_RUNS },
-	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "history", required_argument, NULL, OPT_HISTORY },
-	{ "stream", no_argument, NULL, OPT_STREAM },
-	{ "systems", required_argument, NULL, OPT_SYSTEMS },
-	{ "holdfast", required_argument, NULL, OPT_HOLDFAST },
-	{ "workers", required_argument, NULL, OPT_WORKERS },
-	{ "first-token-ms", required_argument, NULL, OPT_FIRST },
-	{ "target", required_argument, NULL, OPT_TARGET },
-	{ "model", required_argument, NULL, OPT_MODEL },
-	{ "api-key-env", required_argument, NULL, OPT_KEY },
-	{ "timeout-ms", required_argument, NULL, OPT_TIMEOUT },
-	{ "require", required_argument, NULL, OPT_REQUIRE },
-	{ "json", required_argument, NULL, OPT_JSON },
-	{ "keep", required_argument, NULL, OPT_KEEP },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 }
-};
+#include "bench/run.h"
 
 static bool
-number(const char *text, unsigned long lo, unsigned long hi,
-    unsigned long *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	return errno == 0 && end != text && *end == '\0' && text[0] != '-' &&
-	    *out >= lo && *out <= hi;
-}
-
-static bool
-rate(const char *text, double *out)
-{
-	char *end;
-
-	*out = strtod(text, &end);
-	return end != text && *end == '\0' && *out >= 0 && *out <= 1;
-}
-
-static bool
-history(const char *text, bool *full)
-{
-	*full = strcmp(text, "full") == 0;
-	return *full || strcmp(text, "thin") == 0;
-}
-
-/* Options that are just kept; NULL: not one of them. */
-static const char **
-text_option(struct options *o, int c)
-{
-	switch (c) {
-	case OPT_SUITE:
-		return &o->suite;
-	case OPT_SYSTEMS:
-		return &o->systems;
-	case OPT_HOLDFAST:
-		return &o->holdfast;
-	case OPT_TARGET:
-		return &o->target;
-	case OPT_MODEL:
-		return &o->model;
-	case OPT_KEY:
-		return &o->api_key_env;
-	case OPT_JSON:
-		return &o->json;
-	case OPT_KEEP:
-		return &o->keep;
-	default:
-		return NULL;
-	}
-}
-
-static bool
-set_option(struct options *o, int c, const char *arg)
-{
-	const char **text = text_option(o, c);
-
-	if (text != NULL) {
-		*text = arg;
-		return true;
-	}
-	switch (c) {
-	case OPT_RUNS:
-		return number(arg, 1, 1000, &o->runs);
-	case OPT_CONCURRENCY:
-		return number(arg, 1, 10000, &o->concurrency);
-	case OPT_SEED:
-		return number(arg, 0, UINT32_MAX, &o->seed);
-	case OPT_HISTORY:
-		return history(arg, &o->full_history);
-	case OPT_STREAM:
-		o->stream = true;
-		return true;
-	case OPT_WORKERS:
-		return number(arg, 1, 32, &o->workers);
-	case OPT_FIRST:
-		return number(arg, 1, 600000, &o->first_token_ms);
-	case OPT_TIMEOUT:
-		return number(arg, 1, 3600000, &o->timeout_ms);
-	case OPT_REQUIRE:
-		return rate(arg, &o->require);
-	case OPT_QUIET:
-		o->quiet = true;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* -1: go on; else the exit code. */
-static int
-parse(struct options *o, int argc, char **argv)
-{
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
-		if (c == OPT_HELP) {
-			fputs(usage, stdout);
-			return HF_EXIT_OK;
-		}
-		if (set_option(o, c, optarg))
-			continue;
-		if (c != '?')
-			fprintf(stderr, "continuitybench: bad value '%s'\n",
-			    optarg);
-		fputs(usage, stderr);
-		return HF_EXIT_USAGE;
-	}
-	if (optind != argc) {
-		fputs(usage, stderr);
-		return HF_EXIT_USAGE;
-	}
-	return -1;
-}
-
-static bool
-choose_systems(const struct options *o, struct hf_play_conf *c)
+choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 {
 	static const struct hf_play_system known[] = {
 		{ "baseline", "baseline", true },
@@ -238,15 +51,38 @@ choose_systems(const struct options *o, struct hf_play_conf *c)
 	return c->n_system > 0;
 }
 
+/* NULL: told why. */
+static struct hf_suite *
+choose_suite(struct hf_run_options *o)
+{
+	struct hf_suite *s = NULL;
+	struct hf_error e;
+
+	if (o->conversations != NULL) {
+		if (hf_suite_published(&s, o->conversations, o->manifest,
+		    o->seed, &e) != 0)
+			fprintf(stderr, "continuitybench: %s\n", e.text);
+		return s;
+	}
+	if (o->suite == NULL)
+		o->suite = "paper";
+	s = hf_suite_make(o->suite, o->seed);
+	if (s == NULL)
+		fputs("continuitybench: no such suite\n", stderr);
+	return s;
+}
+
 static int
-launch(struct hf_launch *l, const struct options *o, struct hf_error *e)
+launch(struct hf_launch *l, const struct hf_run_options *o, struct hf_error *e)
 {
 	struct hf_gateway_options g = { o->holdfast, (unsigned)o->workers,
 	    (unsigned)o->first_token_ms };
+	struct hf_provider_options p = { o->suite, o->conversations,
+	    o->manifest, o->seed };
 	int rc = hf_launch_open(l, o->keep, e);
 
 	if (rc == 0)
-		rc = hf_launch_providers(l, o->suite, o->seed, e);
+		rc = hf_launch_providers(l, &p, e);
 	if (rc == 0)
 		rc = hf_launch_gateway(l, &g, e);
 	return rc;
@@ -292,6 +128,11 @@ passed(const struct hf_report *r, json_t *report, double require)
 		    bad[i].what);
 		ok = false;
 	}
+	if (r->verified && r->verify_exit != 0) {
+		fprintf(stderr, "failed: holdfastctl sessions verify --all: "
+		    "exit %d\n", r->verify_exit);
+		ok = false;
+	}
 	for (unsigned i = 0; i < r->conf->n_system; i++) {
 		const struct hf_play_system *s = &r->conf->system[i];
 		double p = json_number_value(json_object_get(json_object_get(
@@ -307,7 +148,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 }
 
 static int
-conclude(struct hf_report *r, const struct options *o)
+conclude(struct hf_report *r, const struct hf_run_options *o)
 {
 	json_t *report = hf_report_json(r);
 	int rc = HF_EXIT_OK;
@@ -322,22 +163,49 @@ conclude(struct hf_report *r, const struct options *o)
 	return rc;
 }
 
+/* After kills: is what the store holds still sound? */
+static void
+verify(struct hf_launch *l, struct hf_report *r)
+{
+	int status = hf_launch_verify(l);
+
+	if (status == -1) {
+		fputs("continuitybench: holdfastctl has no \"sessions "
+		    "verify\": not verified\n", stderr);
+		return;
+	}
+	r->verified = true;
+	r->verify_exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	if (r->verify_exit != 0)
+		l->keep = true;
+}
+
 static int
-play_and_judge(const struct options *o, struct hf_play_conf *c,
+play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
     struct hf_launch *l)
 {
 	struct hf_plays plays = { 0 };
 	struct hf_report r = { .conf = c, .plays = &plays,
 	    .examples = json_array(), .log_judged = o->target == NULL };
+	struct hf_killer killer;
 	struct hf_error e;
 	int rc, status = 0;
 
+	hf_killer_init(&killer, l->gateway, o->seed);
+	if (o->kill_ms > 0) {
+		c->tick = hf_killer_kill;
+		c->tick_arg = &killer;
+		c->tick_ms = (unsigned)o->kill_ms;
+	}
 	rc = hf_play_all(c, &plays, &e);
+	r.counts.kills = killer.kills;
 	if (rc == 0)
 		hf_judge_answers(c, &plays, &r.counts);
 	if (rc == 0 && r.log_judged) {
 		char *log = hf_launch_path(l, "payloads.jsonl");
 
+		if (killer.kills > 0)
+			verify(l, &r);
 		status = hf_launch_stop_gateway(l);
 		rc = hf_judge_log(c, &plays, log, &r.counts, r.examples, &e);
 		free(log);
@@ -375,22 +243,22 @@ raise_limit(void)
 int
 hf_cmd_run(int argc, char **argv)
 {
-	struct options o = { .suite = "paper", .systems =
-	    "baseline,holdfast", .model = "holdfast", .runs = 5,
+	struct hf_run_options o = { .systems = "baseline,holdfast", .model = "holdfast", .runs = 5,
 	    .concurrency = 100, .seed = 42, .workers = 2,
 	    .first_token_ms = 500, .timeout_ms = 60000 };
 	struct hf_play_conf c = { 0 };
 	struct hf_suite *suite;
 	struct hf_launch l = { 0 };
 	struct hf_error e;
-	int rc = parse(&o, argc, argv);
+	int rc = hf_run_options(&o, argc, argv);
 
 	if (rc >= 0)
 		return rc;
-	suite = hf_suite_make(o.suite, o.seed);
-	if (suite == NULL || !choose_systems(&o, &c)) {
-		fprintf(stderr, "continuitybench: no such %s\n",
-		    suite == NULL ? "suite" : "system");
+	suite = choose_suite(&o);
+	if (suite == NULL)
+		return HF_EXIT_USAGE;
+	if (!choose_systems(&o, &c)) {
+		fputs("continuitybench: no such system\n", stderr);
 		hf_suite_free(suite);
 		return HF_EXIT_USAGE;
 	}
@@ -401,6 +269,8 @@ hf_cmd_run(int argc, char **argv)
 	c.concurrency = (unsigned)o.concurrency;
 	c.full_history = o.full_history;
 	c.stream = o.stream;
+	c.retries = (unsigned)o.retries;
+	c.idempotency_key = o.idempotency_key;
 	c.local = o.target == NULL;
 	c.timeout_ms = (long)o.timeout_ms;
 	c.quiet = o.quiet;

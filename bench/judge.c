@@ -20,11 +20,24 @@ struct judge {
 	struct hf_bleed	*bleed;
 	json_t		*by_user;	/* end user's id -> index of play */
 	json_t		*examples;
-	uint8_t		(*answered)[8];	/* per play and turn: a bit for each
-					 * provider that answered */
+	struct answered { unsigned by[2]; } (*answered)[HF_MAX_TURNS];
+					/* per play and turn: how often the
+					 * first and the second answered */
 };
 
 /* --- answers -------------------------------------------------------------- */
+
+static void
+count_tries(const struct hf_play *p, struct hf_counts *n)
+{
+	for (unsigned k = 0; k < p->c->n_user; k++) {
+		n->broken += p->broken[k];
+		n->retries += p->retries[k];
+		n->retried += p->retries[k] > 0;
+		if (p->retries[k] > n->most_retries)
+			n->most_retries = p->retries[k];
+	}
+}
 
 void
 hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
@@ -39,6 +52,7 @@ hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
 			p->foreign += hf_bleed_count(b, hf_str(p->answer[k]),
 			    p->c, p->canary);
 		n->errors += p->error[0] != '\0';
+		count_tries(p, n);
 		n->bleed += p->foreign;
 		p->preserved = p->n_answered == p->c->n_user &&
 		    strstr(p->answer[p->c->n_user - 1], p->c->fact) != NULL &&
@@ -100,6 +114,25 @@ hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
 	return n > want ? "more than the history" : NULL;
 }
 
+/* Is one of the caller's turns in this payload more than once? */
+static bool
+doubled(const struct hf_play *p, json_t *view)
+{
+	unsigned seen[HF_MAX_TURNS] = { 0 };
+	json_t *m;
+	size_t i;
+
+	json_array_foreach(view, i, m) {
+		int turn = hf_str_is(hf_json_str(json_object_get(m, "role")),
+		    "user") ? hf_conv_turn(p->c, hf_json_str(
+		    json_object_get(m, "text"))) : -1;
+
+		if (turn >= 0 && ++seen[turn] > 1)
+			return true;
+	}
+	return false;
+}
+
 static void
 add_example(struct judge *j, const struct hf_play *p, const char *what,
     json_t *entry)
@@ -117,17 +150,19 @@ judge_turn(struct judge *j, struct hf_play *p, unsigned turn, bool fallback,
 {
 	bool fault = !hf_str_is(hf_json_str(json_object_get(entry, "fault")),
 	    "none");
-	uint8_t *seen = &j->answered[p - j->plays->play][turn];
-	uint8_t bit = fallback ? 2 : 1;
+	struct answered *a = &j->answered[p - j->plays->play][turn];
 
-	if (!fault && (*seen & bit) != 0) {
+	/* A turn may be bought again by a retry that the client needed, and
+	 * by nothing else. */
+	if (!fault && a->by[fallback] > p->retries[turn]) {
 		j->n->duplicates++;
 		add_example(j, p, "asked and answered twice", entry);
-	} else if (!fault && *seen != 0) {
+	} else if (!fault && a->by[fallback] > 0) {
+		j->n->repeated++;
+	} else if (!fault && a->by[!fallback] > 0) {
 		j->n->late++;
 	}
-	if (!fault)
-		*seen |= bit;
+	a->by[fallback] += !fault;
 	if (turn + 1 < p->c->n_user)
 		return;
 	if (fallback)
@@ -173,6 +208,7 @@ judge_entry(struct judge *j, json_t *entry)
 	if (wrong != NULL) {
 		p->bad_payloads++;
 		j->n->bad_payloads++;
+		j->n->doubled += doubled(p, view);
 	}
 	p->foreign += foreign;
 	j->n->bleed += foreign;

@@ -12,11 +12,11 @@
 #include "base/hf.h"
 #include "bench/play.h"
 
-/* Looks for any fact of the suite and for canaries in a text. */
+/* Looks for any mark of the suite and for canaries in a text. */
 struct hf_bleed;
 struct hf_bleed *hf_bleed_new(const struct hf_suite *s);
 void	 hf_bleed_free(struct hf_bleed *b);
-/* How many facts and canaries in 'text' are not this conversation's. */
+/* How many marks and canaries in 'text' are not this conversation's. */
 unsigned hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 	    const struct hf_conv *own, const char *canary);
 
@@ -25,10 +25,18 @@ struct hf_counts {
 	unsigned unattributed;		/* of no play of ours */
 	unsigned refused;		/* by a strict provider: our fault */
 	unsigned bad_payloads;		/* not exactly the history */
+	unsigned doubled;		/* of these: with a turn twice */
 	unsigned bleed;			/* foreign facts and canaries, in
 					 * payloads and answers */
 	unsigned duplicates;		/* second answers of one provider to
-					 * one turn */
+					 * one turn, without a retry */
+	unsigned repeated;		/* with one */
+	unsigned broken;		/* connections of clients, refused or
+					 * broken */
+	unsigned retries;		/* requests sent again for that */
+	unsigned retried;		/* turns that needed it */
+	unsigned most_retries;		/* of one turn */
+	unsigned kills;			/* of workers, by us */
 	unsigned late;			/* turns that both providers answered:
 					 * the first was given up as too slow */
 	unsigned failed_over;		/* probes that the fallback answered */

@@ -164,19 +164,24 @@ read_ready(struct hf_launch *l, int fd, struct hf_error *e)
 }
 
 int
-hf_launch_providers(struct hf_launch *l, const char *suite,
-    unsigned long seed, struct hf_error *e)
+hf_launch_providers(struct hf_launch *l, const struct hf_provider_options *o,
+    struct hf_error *e)
 {
-	char seed_text[24], self[] = "/proc/self/exe";
+	char seed[24], self[] = "/proc/self/exe";
 	char *log = hf_launch_path(l, "payloads.jsonl");
-	char *suite_text = hf_xstrdup(suite);
+	char *suite = hf_xstrdup(o->suite != NULL ? o->suite :
+	    o->conversations);
+	char *manifest = hf_xstrdup(o->suite != NULL ? "" : o->manifest);
 	char *argv[] = { (char[]){ "continuitybench" },
 	    (char[]){ "providers" }, (char[]){ "--with-parent" },
-	    (char[]){ "--suite" }, suite_text, (char[]){ "--seed" },
-	    seed_text, (char[]){ "--log" }, log, NULL };
+	    (char[]){ "--seed" }, seed, (char[]){ "--log" }, log,
+	    o->suite != NULL ? (char[]){ "--suite" } :
+	    (char[]){ "--conversations" }, suite,
+	    o->suite != NULL ? NULL : (char[]){ "--manifest" }, manifest,
+	    NULL };
 	int fds[2], rc;
 
-	snprintf(seed_text, sizeof(seed_text), "%lu", seed);
+	snprintf(seed, sizeof(seed), "%lu", o->seed);
 	unlink(log);
 	if (pipe2(fds, O_CLOEXEC) != 0) {
 		rc = hf_fail_errno(e, "pipe");
@@ -189,7 +194,8 @@ hf_launch_providers(struct hf_launch *l, const char *suite,
 	else
 		close(fds[0]);
 out:
-	free(suite_text);
+	free(manifest);
+	free(suite);
 	free(log);
 	return rc;
 }
@@ -248,7 +254,7 @@ write_config(struct hf_launch *l, const struct hf_gateway_options *o,
 
 /* Beside this program, in ../sbin, or in PATH; caller frees. */
 static char *
-find_gateway(void)
+find_program(const char *name)
 {
 	static const char *const at[] = { "", "../sbin/" };
 	char self[4096], *path = NULL;
@@ -256,13 +262,13 @@ find_gateway(void)
 
 	for (unsigned i = 0; n > 0 && i < hf_countof(at); i++) {
 		self[n] = '\0';
-		HF_CHECK(asprintf(&path, "%.*s/%sholdfast",
-		    (int)(strrchr(self, '/') - self), self, at[i]) > 0);
+		HF_CHECK(asprintf(&path, "%.*s/%s%s",
+		    (int)(strrchr(self, '/') - self), self, at[i], name) > 0);
 		if (access(path, X_OK) == 0)
 			return path;
 		free(path);
 	}
-	return hf_xstrdup("holdfast");
+	return hf_xstrdup(name);
 }
 
 /* The address in the last "listen: ready addr=" of the daemon's log. */
@@ -321,7 +327,7 @@ hf_launch_gateway(struct hf_launch *l, const struct hf_gateway_options *o,
 {
 	char *conf = hf_launch_path(l, "holdfast.conf");
 	char *log = hf_launch_path(l, "holdfast.log");
-	char *program = o->program == NULL ? find_gateway() :
+	char *program = o->program == NULL ? find_program("holdfast") :
 	    hf_xstrdup(o->program);
 	char *argv[] = { program, (char[]){ "-c" }, conf, NULL };
 	int rc;
@@ -346,6 +352,50 @@ int
 hf_launch_stop_gateway(struct hf_launch *l)
 {
 	return stop(&l->gateway);
+}
+
+/* Runs holdfastctl for its usage or to verify, its output to a new
+ * DIR/verify.log; the status of waitpid(). */
+static int
+run_ctl(struct hf_launch *l, bool help)
+{
+	char *program = find_program("holdfastctl");
+	char *conf = hf_launch_path(l, "holdfast.conf");
+	char *log = hf_launch_path(l, "verify.log");
+	char *verify[] = { program, (char[]){ "-c" }, conf,
+	    (char[]){ "sessions" }, (char[]){ "verify" },
+	    (char[]){ "--all" }, NULL };
+	char *usage[] = { program, (char[]){ "--help" }, NULL };
+	int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int status = -1;
+	pid_t pid;
+
+	if (fd >= 0) {
+		if (start(l, program, help ? usage : verify, fd,
+		    "verify.log", &pid, NULL) == 0)
+			waitpid(pid, &status, 0);
+		close(fd);
+	}
+	free(program);
+	free(conf);
+	free(log);
+	return status;
+}
+
+int
+hf_launch_verify(struct hf_launch *l)
+{
+	char *log = hf_launch_path(l, "verify.log"), line[256];
+	bool found = false;
+	FILE *f;
+
+	if (run_ctl(l, true) == 0 && (f = fopen(log, "re")) != NULL) {
+		while (fgets(line, sizeof(line), f) != NULL)
+			found |= strstr(line, "sessions verify") != NULL;
+		fclose(f);
+	}
+	free(log);
+	return found ? run_ctl(l, false) : -1;
 }
 
 static int

@@ -21,9 +21,15 @@ struct hf_launch {
 /* 'keep_dir': use and keep this directory instead of a temporary one. */
 int	hf_launch_open(struct hf_launch *l, const char *keep_dir,
 	    struct hf_error *e) HF_MUST_CHECK;
+struct hf_provider_options {
+	const char	*suite;		/* NULL: a published set: */
+	const char	*conversations, *manifest;
+	unsigned long	 seed;
+};
 /* "continuitybench providers" with a log at DIR/payloads.jsonl. */
-int	hf_launch_providers(struct hf_launch *l, const char *suite,
-	    unsigned long seed, struct hf_error *e) HF_MUST_CHECK;
+int	hf_launch_providers(struct hf_launch *l,
+	    const struct hf_provider_options *o, struct hf_error *e)
+	    HF_MUST_CHECK;
 
 struct hf_gateway_options {
 	const char	*program;	/* NULL: beside this program */
@@ -35,6 +41,10 @@ struct hf_gateway_options {
 int	hf_launch_gateway(struct hf_launch *l,
 	    const struct hf_gateway_options *o, struct hf_error *e)
 	    HF_MUST_CHECK;
+/* "holdfastctl sessions verify --all" against the running gateway, its output
+ * in DIR/verify.log: its exit status as of waitpid(), or -1: there is no such
+ * program, or it has no such verb. */
+int	hf_launch_verify(struct hf_launch *l);
 /* Ends the gateway by TERM; its exit status, as from waitpid(). */
 int	hf_launch_stop_gateway(struct hf_launch *l);
 /* Stops what runs; removes the directory unless it is kept. */

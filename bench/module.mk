@@ -10,14 +10,15 @@ libbench_a_SOURCES = \
 	bench/client.c bench/client.h \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
 	bench/dialect.c bench/dialect.h bench/judge.c bench/judge.h \
-	bench/launch.c bench/launch.h \
+	bench/killer.c bench/killer.h bench/launch.c bench/launch.h \
 	bench/manifest.c bench/manifest.h bench/openai.c \
 	bench/play.c bench/play.h \
 	bench/providers.c bench/providers.h bench/reader.c \
 	bench/report.h bench/report_json.c bench/report_text.c \
-	bench/rng.c bench/rng.h \
+	bench/rng.c bench/rng.h bench/run.h bench/run_options.c \
 	bench/server.c bench/server.h bench/stats.c bench/stats.h \
 	bench/suite.c bench/suite.h bench/suite_paper.c \
+	bench/suite_published.c \
 	bench/words.c bench/words.h
 BENCH_LIBS = libbench.a libbase.a $(EVENT_LIBS) $(CURL_LIBS) \
 	$(JANSSON_LIBS) $(SODIUM_LIBS) -lm

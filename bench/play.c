@@ -119,6 +119,8 @@ on_called(void *arg, const struct hf_call_result *r)
 
 	p->turn_ms[turn] = r->total_ms;
 	p->first_ms[turn] = r->first_ms;
+	p->broken[turn] = r->broken;
+	p->retries[turn] = r->retries;
 	if (r->answer == NULL) {
 		snprintf(p->error, sizeof(p->error), "turn %u: %.180s",
 		    turn + 1, r->error);
@@ -144,14 +146,16 @@ take_turn(struct actor *a)
 	    "model", conf->system[p->system].model,
 	    "messages", messages(conf, p), "user", p->user,
 	    "stream", conf->stream);
+	char key[sizeof(p->session) + 16];
 	struct hf_buf b;
 
 	HF_CHECK(body != NULL);
 	hf_buf_init(&b, HF_BUF_NOCAP);
 	hf_buf_json(&b, body);
 	json_decref(body);
-	hf_client_call(a->stage->client, p->session, hf_buf_str(&b),
-	    on_called, a);
+	snprintf(key, sizeof(key), "%s.t%u", p->session, p->n_answered + 1);
+	hf_client_call(a->stage->client, p->session, conf->idempotency_key ?
+	    key : NULL, hf_buf_str(&b), on_called, a);
 	hf_buf_free(&b);
 }
 
@@ -186,13 +190,16 @@ hf_play_all(const struct hf_play_conf *conf, struct hf_plays *out,
     struct hf_error *e)
 {
 	struct hf_client_conf cc = { conf->url, conf->api_key, conf->stream,
-	    conf->local, conf->timeout_ms };
+	    conf->local, conf->timeout_ms, conf->retries };
 	struct stage s = { .conf = conf, .plays = out };
 	int64_t began = hf_now_us();
 	int rc;
 
 	set_up(conf, out);
 	s.client = hf_client_new(&cc);
+	if (conf->tick != NULL)
+		hf_client_tick(s.client, conf->tick_ms, conf->tick,
+		    conf->tick_arg);
 	for (unsigned i = 0; i < conf->concurrency && s.next < out->n_play;
 	    i++) {
 		struct actor *a = hf_xcalloc(1, sizeof(*a));

@@ -28,6 +28,11 @@ struct hf_play_conf {
 	bool		 full_history;	/* clients send all they know */
 	bool		 stream;
 	bool		 local;		/* the endpoint is a child of ours */
+	unsigned	 retries;	/* of a request whose connection broke */
+	bool		 idempotency_key; /* one for each turn */
+	void		(*tick)(void *arg); /* each tick_ms while it plays */
+	void		*tick_arg;
+	unsigned	 tick_ms;
 	long		 timeout_ms;
 	bool		 quiet;
 };
@@ -37,12 +42,14 @@ struct hf_play {
 	unsigned	 system, run, conv;	/* indexes, from 0 */
 	const struct hf_conv *c;	/* borrowed from the suite */
 	char		 canary[HF_CANARY_SIZE];
-	char		 session[80];
-	char		 user[40];	/* end user's id: "p001.r1.holdfast" */
+	char		 session[112];
+	char		 user[80];	/* end user's id: "p001.r1.holdfast" */
 	char		*system_text;
-	char		*answer[8];	/* what was answered to each turn */
+	char		*answer[HF_MAX_TURNS]; /* what was answered to each */
 	unsigned	 n_answered;
-	double		 turn_ms[8], first_ms[8];
+	double		 turn_ms[HF_MAX_TURNS], first_ms[HF_MAX_TURNS];
+	unsigned	 broken[HF_MAX_TURNS];	/* connections under each */
+	unsigned	 retries[HF_MAX_TURNS];	/* times it was sent again */
 	char		 error[200];	/* why it ended early, or "" */
 	/* what the judge finds */
 	bool		 preserved;	/* the probe got its fact */

@@ -407,7 +407,8 @@ answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 	json_object_set_new(entry, "user", user.p == NULL ? json_null() :
 	    json_stringn(user.p, user.size));
 	j->fault = choose_fault(p, l, user, view, entry);
-	hf_answer_make(&a, view, tools);
+	hf_answer_make(&a, view, tools, p->conf.suite == NULL ? NULL :
+	    p->conf.suite->lore);
 	render(j, body, &a);
 	status = hf_fault_status(j->fault.kind);
 	json_object_set_new(entry, "fault",

@@ -18,6 +18,8 @@ struct hf_report {
 	struct hf_counts counts;
 	json_t		*examples;	/* bad payloads; borrowed */
 	bool		 log_judged;	/* the providers were ours */
+	bool		 verified;	/* the store was, after kills */
+	int		 verify_exit;	/* of holdfastctl; -1: by a signal */
 };
 
 /* {schema:1, run, suite, systems, clo_ms, counts, misses, ...}; new. */

@@ -46,7 +46,7 @@ label_length(const struct hf_play *p, char *out, size_t size)
 static void
 label_fact(const struct hf_play *p, char *out, size_t size)
 {
-	snprintf(out, size, "%s", hf_fact_type_name(p->c->tmpl->type));
+	snprintf(out, size, "%s", p->c->fact_type);
 }
 
 static void
@@ -122,7 +122,7 @@ enum which { PROBE, FIRST, QUIET };
 static json_t *
 latencies(const struct hf_report *r, unsigned system, enum which which)
 {
-	double *v = hf_xcalloc(r->plays->n_play * 8, sizeof(*v));
+	double *v = hf_xcalloc(r->plays->n_play * HF_MAX_TURNS, sizeof(*v));
 	size_t n = 0;
 	json_t *out;
 
@@ -260,14 +260,17 @@ static json_t *
 counts(const struct hf_report *r)
 {
 	const struct hf_counts *c = &r->counts;
-	json_t *o = json_pack("{s:i,s:i,s:i}", "plays",
+	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "plays",
 	    (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
-	    (int)c->bleed);
+	    (int)c->bleed, "kills", (int)c->kills,
+	    "broken", (int)c->broken, "retries", (int)c->retries,
+	    "retried", (int)c->retried,
+	    "most_retries", (int)c->most_retries);
 
 	if (r->log_judged)
 		json_object_update_new(o, json_pack(
-		    "{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
-		    "payloads", (int)c->payloads,
+		    "{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+		    "doubled", (int)c->doubled, "repeated", (int)c->repeated, "payloads", (int)c->payloads,
 		    "bad_payloads", (int)c->bad_payloads,
 		    "refused", (int)c->refused,
 		    "unattributed", (int)c->unattributed,
@@ -277,6 +280,13 @@ counts(const struct hf_report *r)
 		    "not_failed_over", (int)c->not_failed_over,
 		    "answered_by_primary", (int)c->answered_by_primary));
 	return o;
+}
+
+/* What "holdfastctl sessions verify --all" said after kills. */
+static json_t *
+verify(const struct hf_report *r)
+{
+	return r->verified ? json_integer(r->verify_exit) : json_null();
 }
 
 static unsigned
@@ -301,7 +311,7 @@ hf_report_json(const struct hf_report *r)
 		json_object_set_new(systems, c->system[i].name,
 		    system_report(r, i));
 	out = json_pack("{s:i,s:{s:s,s:s,s:i,s:i,s:s,s:b,s:f},"
-	    "s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:O}",
+	    "s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:O,s:o}",
 	    "schema", 1, "run", "ended", when, "version", PACKAGE_VERSION,
 	    "runs", (int)c->n_run, "concurrency", (int)c->concurrency,
 	    "history", c->full_history ? "full" : "thin",
@@ -310,7 +320,8 @@ hf_report_json(const struct hf_report *r)
 	    (json_int_t)c->suite->seed, "conversations",
 	    (int)c->suite->n_conv, "turns", (int)suite_turns(c->suite),
 	    "systems", systems, "clo_ms", clo(r), "counts", counts(r),
-	    "misses", misses(r), "bad_payloads", r->examples);
+	    "misses", misses(r), "bad_payloads", r->examples,
+	    "verify", verify(r));
 	HF_CHECK(out != NULL);
 	return out;
 }

@@ -193,6 +193,10 @@ hf_report_text(FILE *f, json_t *report)
 	json_object_foreach(json_object_get(report, "counts"), name, v)
 		fprintf(f, " %s=%d", name, (int)json_integer_value(v));
 	fputs("\n", f);
+	v = json_object_get(report, "verify");
+	if (json_is_integer(v))
+		fprintf(f, "holdfastctl sessions verify --all: exit %d\n",
+		    (int)json_integer_value(v));
 	put_misses(f, report);
 	fputs("\nIntervals are Wilson's at 95 %.  The providers are "
 	    "deterministic: runs repeat the\nsame conversations, so the "

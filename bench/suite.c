@@ -37,6 +37,12 @@ hf_suite_free(struct hf_suite *s)
 			free(s->conv[i].user[j]);
 	}
 	free(s->conv);
+	if (s->lore != NULL) {
+		json_decref(s->lore->reply);
+		json_decref(s->lore->fact);
+		free(s->lore);
+	}
+	json_decref(s->source);
 	free(s);
 }
 

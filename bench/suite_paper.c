@@ -149,8 +149,10 @@ hf_suite_paper(uint64_t seed)
 			struct hf_conv *c = &s->conv[type[i]];
 
 			c->tmpl = pick_template((enum hf_fact_type)t, &r);
+			c->fact_type = hf_fact_type_name(c->tmpl->type);
 			c->fact = make_fact((enum hf_fact_type)t, a[k], b[k],
 			    &r);
+			c->mark = c->fact;
 		}
 		free(a);
 		free(b);

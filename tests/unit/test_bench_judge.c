@@ -330,6 +330,42 @@ answer_twice(struct world *w, unsigned i)
 	json_array_append(w->log, fallback_entry(w, i));
 }
 
+/* A turn of the history, with its answer, is there once more. */
+static void
+turn_twice(struct world *w, unsigned i)
+{
+	json_t *v = fallback_view(w, i);
+
+	json_array_insert(v, 3, json_array_get(v, 1));
+	json_array_insert(v, 4, json_array_get(v, 2));
+}
+
+/* The client needed a retry: then a second answer is none too many, ... */
+static void
+retried_answer(struct world *w, unsigned i)
+{
+	struct hf_play *p = &w->plays.play[i];
+
+	p->retries[p->c->n_user - 1] = 1;
+	json_array_append(w->log, fallback_entry(w, i));
+}
+
+/* ... a third is, ... */
+static void
+retried_too_often(struct world *w, unsigned i)
+{
+	retried_answer(w, i);
+	json_array_append(w->log, fallback_entry(w, i));
+}
+
+/* ... and a retry of another turn is no excuse. */
+static void
+retried_another(struct world *w, unsigned i)
+{
+	w->plays.play[i].retries[0] = 1;
+	json_array_append(w->log, fallback_entry(w, i));
+}
+
 static void
 both_answer(struct world *w, unsigned i)
 {
@@ -396,6 +432,11 @@ mutations(void **state)
 		M(drop_last_exchange, bad_payloads, 1, 150),
 		M(drop_system, bad_payloads, 1, 150),
 		M(say_twice, bad_payloads, 1, 150),
+		M(say_twice, doubled, 1, 150),
+		M(turn_twice, doubled, 1, 150),
+		M(retried_answer, repeated, 1, 150),
+		M(retried_too_often, duplicates, 1, 150),
+		M(retried_another, duplicates, 1, 150),
 		M(swap_messages, bad_payloads, 1, 150),
 		M(change_answer, bad_payloads, 1, 150),
 		M(send_last_only, bad_payloads, 1, 150),

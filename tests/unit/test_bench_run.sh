@@ -47,6 +47,13 @@ check "bad rate" 2 "$bench" run --require 1.5
 check "bad history" 2 "$bench" run --history some
 check "unknown system" 2 "$bench" run --systems holdfast,other
 check "a system twice" 2 "$bench" run --systems holdfast,holdfast
+check "conversations without their failures" 2 "$bench" run \
+    --conversations "$tmp/c.json"
+check "a suite and a set" 2 "$bench" run --suite paper \
+    --conversations "$tmp/c.json" --manifest "$tmp/m.json"
+check "kills where nothing was started" 2 "$bench" run --kill-workers 100 \
+    --target http://127.0.0.1:1/v1
+check "bad retries" 2 "$bench" run --retries -1
 check "unknown suite" 2 "$bench" run --suite other
 check "a daemon that is not there" 4 "$bench" run --quiet \
     --holdfast "$tmp/none" --keep "$tmp/none.d"
@@ -73,6 +80,56 @@ says "the baseline lost all" '^  all  *0/150 ' "$tmp/out"
 check "no secret in the log" 1 grep -q bench-key "$tmp/thin.d/holdfast.log"
 check "no content in the log" 1 grep -q -e 'allergic' -e 'CB-' \
     "$tmp/thin.d/holdfast.log"
+
+# A published set, made here: 60 conversations of 3 to 13 messages, 20 facts,
+# four probes, each behind one of three failures.
+python3 - "$tmp/c.json" "$tmp/m.json" <<'EOF'
+import json
+import sys
+
+convs, rows = [], []
+ask = ["What is in the %s box?" % c for c in ("red", "blue", "green", "old")]
+for i in range(60):
+    kind = i % 4
+    fact = "item %d" % (10 + i % 20)
+    turns = ["In the %s box there is %s, believe me." % (
+        ("red", "blue", "green", "old")[kind], fact), "I see."]
+    for k in range(i % 6):
+        turns += ["Tell me number %d." % k, "Number %d, told." % k]
+    turns.append(ask[kind])
+    convs.append({
+        "id": "set-%02d" % i, "fact_turn_index": 0,
+        "probe_turn_index": len(turns) - 1, "expected_fact": fact,
+        "fact_type": "box", "turns": [
+            {"role": ("user", "assistant")[n % 2], "content": t}
+            for n, t in enumerate(turns)]})
+    rows.append({
+        "conversation_id": "set-%02d" % i, "failure_turn": len(turns) - 1,
+        "mode": ("timeout", "api_error", "rate_limit")[i % 3],
+        "fallback_provider": None})
+with open(sys.argv[1], "w", encoding="utf-8") as f:
+    json.dump(convs, f)
+with open(sys.argv[2], "w", encoding="utf-8") as f:
+    json.dump(rows, f)
+convs[7]["turns"][2]["role"] = "system"
+with open(sys.argv[1] + ".bad", "w", encoding="utf-8") as f:
+    json.dump(convs, f)
+EOF
+set="--conversations $tmp/c.json --manifest $tmp/m.json"
+# shellcheck disable=SC2086
+check "a published set: all preserved" 0 run set.d --runs 2 $set
+says "the baseline lost all" '^  all  *0/120 ' "$tmp/out"
+says "holdfast kept all" ' 120/120 100.0 %' "$tmp/out"
+says "each payload was judged" 'failed_over=240 unasked=[0-9]* not_failed_over=0' "$tmp/out"
+# shellcheck disable=SC2086
+check "the set, full history, streams" 0 run set2.d --runs 1 \
+    --history full --stream $set
+check "a malformed set" 2 "$bench" run --conversations "$tmp/c.json.bad" \
+    --manifest "$tmp/m.json"
+says "file, conversation and member are named" \
+    "c.json.bad: conversation set-07: turns\[2\]: role: expected" "$tmp/err"
+check "providers of a set without failures" 2 "$bench" providers \
+    --conversations "$tmp/c.json"
 
 # A stateless endpoint fails the requirement of a thin client.
 mkfifo "$tmp/ports"

@@ -128,7 +128,7 @@ answer_to(json_t *view)
 {
 	struct hf_answer a;
 
-	hf_answer_make(&a, view, NULL);
+	hf_answer_make(&a, view, NULL, NULL);
 	assert_null(a.calls);
 	assert_non_null(a.text);
 	return a.text;
@@ -206,7 +206,7 @@ tools(void **state)
 	v = json_pack("[{s:s,s:s}]", "role", "user", "text", "Please:\n"
 	    "!call look_up {\"id\":1}\n!call other {}\n!call look_up nope\n"
 	    "!call look_up {\"id\":2}");
-	hf_answer_make(&a, v, names);
+	hf_answer_make(&a, v, names, NULL);
 	assert_null(a.text);
 	assert_int_equal(json_array_size(a.calls), 2);
 	c = json_array_get(a.calls, 1);
@@ -214,7 +214,7 @@ tools(void **state)
 	    "arguments")), "{\"id\":2}");
 	hf_answer_free(&a);
 	/* Without the declaration there is no call. */
-	hf_answer_make(&a, v, NULL);
+	hf_answer_make(&a, v, NULL, NULL);
 	assert_null(a.calls);
 	hf_answer_free(&a);
 	json_array_append_new(v, json_pack(
@@ -226,7 +226,7 @@ tools(void **state)
 	    "text", "two", "call_id", "c2"));
 	json_array_append_new(v, json_pack("{s:s,s:s,s:s}", "role", "tool",
 	    "text", "one", "call_id", "c1"));
-	hf_answer_make(&a, v, names);
+	hf_answer_make(&a, v, names, NULL);
 	assert_string_equal(a.text,
 	    "Tool results: look_down = two; look_up = one.");
 	hf_answer_free(&a);

@@ -1,0 +1,23 @@
+/*
+ * Kills workers of the gateway that this program started, with SIGKILL, at
+ * random.
+ */
+#ifndef HF_BENCH_KILLER_H
+#define HF_BENCH_KILLER_H
+
+#include <sys/types.h>
+
+#include "base/hf.h"
+#include "bench/rng.h"
+
+struct hf_killer {
+	pid_t		gateway;	/* the master: only its children die */
+	struct hf_rng	rng;
+	unsigned	kills;
+};
+
+void	hf_killer_init(struct hf_killer *k, pid_t gateway, uint64_t seed);
+/* Kills one worker, if one is there.  'arg' is the killer. */
+void	hf_killer_kill(void *arg);
+
+#endif

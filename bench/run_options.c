@@ -1,0 +1,233 @@
+/*
+ * The options of "continuitybench run".
+ */
+#include <config.h>
+
+#include "bench/run.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/cmd.h"
+
+static const char usage[] =
+"usage: continuitybench run [options]\n"
+"Play a suite through a gateway whose first provider fails on every probe,\n"
+"and say how often the conversation survived.  By default the faithful\n"
+"providers and the gateway are started for the run, with the systems\n"
+"\"holdfast\" and \"baseline\" as two routes that differ in what the second\n"
+"provider is told: everything, or the last message only.\n"
+"\n"
+"  --suite NAME           default paper; see \"continuitybench suites\"\n"
+"  --conversations FILE   play this published set instead of a suite, with\n"
+"  --manifest FILE        the failure of each of its conversations\n"
+"  --runs N               default 5\n"
+"  --concurrency N        conversations at once, default 100\n"
+"  --seed N               default 42\n"
+"  --history thin|full    clients send what is new, or all; default thin\n"
+"  --stream               clients ask for streams\n"
+"  --systems A,B          default baseline,holdfast\n"
+"  --holdfast PATH        the daemon; default: beside this program\n"
+"  --workers N            of the daemon, default 2\n"
+"  --first-token-ms N     when the first provider is given up, default 500\n"
+"  --target URL           play against this endpoint (\".../v1\") instead;\n"
+"                         its providers are its own business: answers are\n"
+"                         judged, payloads are not\n"
+"  --model M              to ask the endpoint for, default holdfast\n"
+"  --api-key-env VAR      variable with the endpoint's key\n"
+"  --timeout-ms N         of one call, default 60000\n"
+"  --retries N            clients repeat a request whose connection was\n"
+"                         refused or broke up to N times, default 0\n"
+"  --idempotency-key      a key of its own for each turn, sent with all\n"
+"                         its repeats; else nothing marks them\n"
+"  --kill-workers MS      kill -9 a random worker each MS milliseconds\n"
+"  --require CPR          least rate for all but the baseline, 0 to 1\n"
+"  --json FILE            write the report as JSON (\"-\": to stdout)\n"
+"  --keep DIR             keep configuration, database and logs there\n"
+"  --quiet                no progress\n"
+"\n"
+"Exits 1 when below --require, or when a check fails: words of another\n"
+"conversation anywhere, a payload that is not exactly the history, a probe\n"
+"that did not fail over, a turn that one provider answered more often than it\n"
+"was asked for, a store that does not verify after kills.\n";
+
+enum { OPT_SUITE = 256, OPT_RUNS, OPT_CONCURRENCY, OPT_SEED, OPT_HISTORY,
+	OPT_STREAM, OPT_SYSTEMS, OPT_HOLDFAST, OPT_WORKERS, OPT_FIRST,
+	OPT_TARGET, OPT_MODEL, OPT_KEY, OPT_TIMEOUT, OPT_REQUIRE, OPT_JSON,
+	OPT_KEEP, OPT_QUIET, OPT_HELP, OPT_CONVERSATIONS, OPT_MANIFEST,
+	OPT_RETRIES, OPT_IDEMPOTENCY, OPT_KILL };
+
+static const struct option longopts[] = {
+	{ "suite", required_argument, NULL, OPT_SUITE },
+	{ "conversations", required_argument, NULL, OPT_CONVERSATIONS },
+	{ "manifest", required_argument, NULL, OPT_MANIFEST },
+	{ "retries", required_argument, NULL, OPT_RETRIES },
+	{ "idempotency-key", no_argument, NULL, OPT_IDEMPOTENCY },
+	{ "kill-workers", required_argument, NULL, OPT_KILL },
+	{ "runs", required_argument, NULL, OPT_RUNS },
+	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "history", required_argument, NULL, OPT_HISTORY },
+	{ "stream", no_argument, NULL, OPT_STREAM },
+	{ "systems", required_argument, NULL, OPT_SYSTEMS },
+	{ "holdfast", required_argument, NULL, OPT_HOLDFAST },
+	{ "workers", required_argument, NULL, OPT_WORKERS },
+	{ "first-token-ms", required_argument, NULL, OPT_FIRST },
+	{ "target", required_argument, NULL, OPT_TARGET },
+	{ "model", required_argument, NULL, OPT_MODEL },
+	{ "api-key-env", required_argument, NULL, OPT_KEY },
+	{ "timeout-ms", required_argument, NULL, OPT_TIMEOUT },
+	{ "require", required_argument, NULL, OPT_REQUIRE },
+	{ "json", required_argument, NULL, OPT_JSON },
+	{ "keep", required_argument, NULL, OPT_KEEP },
+	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 }
+};
+
+static bool
+number(const char *text, unsigned long lo, unsigned long hi,
+    unsigned long *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoul(text, &end, 10);
+	return errno == 0 && end != text && *end == '\0' && text[0] != '-' &&
+	    *out >= lo && *out <= hi;
+}
+
+static bool
+rate(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return end != text && *end == '\0' && *out >= 0 && *out <= 1;
+}
+
+static bool
+history(const char *text, bool *full)
+{
+	*full = strcmp(text, "full") == 0;
+	return *full || strcmp(text, "thin") == 0;
+}
+
+/* Options that are just kept; NULL: not one of them. */
+static const char **
+text_option(struct hf_run_options *o, int c)
+{
+	switch (c) {
+	case OPT_SUITE:
+		return &o->suite;
+	case OPT_CONVERSATIONS:
+		return &o->conversations;
+	case OPT_MANIFEST:
+		return &o->manifest;
+	case OPT_SYSTEMS:
+		return &o->systems;
+	case OPT_HOLDFAST:
+		return &o->holdfast;
+	case OPT_TARGET:
+		return &o->target;
+	case OPT_MODEL:
+		return &o->model;
+	case OPT_KEY:
+		return &o->api_key_env;
+	case OPT_JSON:
+		return &o->json;
+	case OPT_KEEP:
+		return &o->keep;
+	default:
+		return NULL;
+	}
+}
+
+static bool
+set_option(struct hf_run_options *o, int c, const char *arg)
+{
+	const char **text = text_option(o, c);
+
+	if (text != NULL) {
+		*text = arg;
+		return true;
+	}
+	switch (c) {
+	case OPT_RUNS:
+		return number(arg, 1, 1000, &o->runs);
+	case OPT_CONCURRENCY:
+		return number(arg, 1, 10000, &o->concurrency);
+	case OPT_SEED:
+		return number(arg, 0, UINT32_MAX, &o->seed);
+	case OPT_HISTORY:
+		return history(arg, &o->full_history);
+	case OPT_STREAM:
+		o->stream = true;
+		return true;
+	case OPT_WORKERS:
+		return number(arg, 1, 32, &o->workers);
+	case OPT_FIRST:
+		return number(arg, 1, 600000, &o->first_token_ms);
+	case OPT_RETRIES:
+		return number(arg, 0, 1000, &o->retries);
+	case OPT_IDEMPOTENCY:
+		o->idempotency_key = true;
+		return true;
+	case OPT_KILL:
+		return number(arg, 1, 3600000, &o->kill_ms);
+	case OPT_TIMEOUT:
+		return number(arg, 1, 3600000, &o->timeout_ms);
+	case OPT_REQUIRE:
+		return rate(arg, &o->require);
+	case OPT_QUIET:
+		o->quiet = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What one option says about another. */
+static bool
+consistent(const struct hf_run_options *o)
+{
+	const char *wrong = NULL;
+
+	if ((o->conversations == NULL) != (o->manifest == NULL))
+		wrong = "--conversations and --manifest go together";
+	else if (o->conversations != NULL && o->suite != NULL)
+		wrong = "--suite or --conversations, not both";
+	else if (o->kill_ms > 0 && o->target != NULL)
+		wrong = "--kill-workers kills what this program started: "
+		    "not with --target";
+	if (wrong != NULL)
+		fprintf(stderr, "continuitybench: %s\n", wrong);
+	return wrong == NULL;
+}
+
+int
+hf_run_options(struct hf_run_options *o, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
+		if (c == OPT_HELP) {
+			fputs(usage, stdout);
+			return HF_EXIT_OK;
+		}
+		if (set_option(o, c, optarg))
+			continue;
+		if (c != '?')
+			fprintf(stderr, "continuitybench: bad value '%s'\n",
+			    optarg);
+		fputs(usage, stderr);
+		return HF_EXIT_USAGE;
+	}
+	if (optind != argc) {
+		fputs(usage, stderr);
+		return HF_EXIT_USAGE;
+	}
+	return consistent(o) ? -1 : HF_EXIT_USAGE;
+}
