@@ -17,7 +17,7 @@
 #include "base/clock.h"
 
 #define SHM_MAGIC	0x68667362u	/* "hfsb" */
-#define SHM_VERSION	1
+#define SHM_VERSION	2
 
 _Static_assert(sizeof(struct hf_slot) % 8 == 0, "slots stay aligned");
 
@@ -161,6 +161,44 @@ hf_shm_wake(const struct hf_shm *s, unsigned slot)
 		return;
 }
 
+static void
+telling_change(struct hf_shm *s, int64_t from, int64_t to)
+{
+	_Atomic int64_t *t = s->h->slot[s->self].telling;
+
+	for (unsigned i = 0; i < HF_SHM_TELLING; i++) {
+		if (atomic_load_explicit(&t[i], memory_order_relaxed) == from) {
+			atomic_store_explicit(&t[i], to,
+			    memory_order_release);
+			return;
+		}
+	}
+}
+
+void
+hf_shm_telling_add(struct hf_shm *s, int64_t row)
+{
+	telling_change(s, 0, row);
+}
+
+void
+hf_shm_telling_del(struct hf_shm *s, int64_t row)
+{
+	telling_change(s, row, 0);
+}
+
+bool
+hf_shm_telling(const struct hf_shm *s, unsigned slot, int64_t row)
+{
+	if (slot >= HF_SHM_SLOTS)
+		return false;
+	for (unsigned i = 0; i < HF_SHM_TELLING; i++)
+		if (atomic_load_explicit(&s->h->slot[slot].telling[i],
+		    memory_order_acquire) == row)
+			return true;
+	return false;
+}
+
 int64_t
 hf_shm_sum(const struct hf_shm *s, enum hf_counter c)
 {
@@ -188,6 +226,10 @@ hf_shm_retire(struct hf_shm *s, unsigned slot)
 	atomic_store_explicit(&sl->inc, 0, memory_order_release);
 	atomic_store(&sl->pid, 0);
 	atomic_store(&sl->worked, 0);
+	for (unsigned i = 0; i < HF_SHM_TELLING; i++)
+		if (atomic_load_explicit(&sl->telling[i],
+		    memory_order_relaxed) != 0)
+			atomic_store(&sl->telling[i], 0);
 	atomic_store(&sl->state, HF_SLOT_FREE);
 }
 

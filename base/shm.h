@@ -48,6 +48,9 @@ enum hf_counter {
 	HF_C_COUNT
 };
 
+/* Answers that are complete on disk and not yet told, per child. */
+#define HF_SHM_TELLING	512
+
 struct hf_slot {
 	_Atomic int32_t	 pid;
 	_Atomic uint32_t state;		/* enum hf_slot_state */
@@ -57,6 +60,9 @@ struct hf_slot {
 	_Atomic uint64_t worked;	/* requests served: "did any work" */
 	_Atomic int64_t	 counters[HF_C_COUNT];
 	char		 panic[256];	/* text of a failed check */
+	/* Rows of turns whose end the child has not begun to write to the
+	 * client, or knows not to have reached it.  0: free. */
+	_Atomic int64_t	 telling[HF_SHM_TELLING];
 };
 
 struct hf_shm_header {
@@ -94,6 +100,13 @@ bool	hf_shm_alive(const struct hf_shm *s, unsigned slot, uint64_t inc);
 uint64_t hf_shm_self_inc(const struct hf_shm *s);
 /* Wake another child's event loop (grants of leases); never blocks. */
 void	hf_shm_wake(const struct hf_shm *s, unsigned slot);
+
+/* Own slot: the answer of turn 'row' is not told yet; is told (or was never).
+ * A full table forgets: then a retry may be taken for a new request. */
+void	hf_shm_telling_add(struct hf_shm *s, int64_t row);
+void	hf_shm_telling_del(struct hf_shm *s, int64_t row);
+/* Any slot. */
+bool	hf_shm_telling(const struct hf_shm *s, unsigned slot, int64_t row);
 
 static inline void
 hf_count(const struct hf_shm *s, enum hf_counter c, int64_t n)

@@ -128,12 +128,20 @@ chain_ahead(const struct hf_seal_key *key, const struct hf_begin *b,
 	}
 }
 
+static struct hf_str
+digest_str(const uint8_t d[HF_DIGEST_SIZE])
+{
+	return (struct hf_str){ (const char *)d, HF_DIGEST_SIZE };
+}
+
+/* 'idem': this turn stands for its idempotency key. */
 static int
 insert_turn(struct hf_writer *w, const struct hf_session_row *s,
-    const struct hf_begin *b, enum hf_turn_state state,
+    const struct hf_begin *b, enum hf_turn_state state, bool idem,
     const uint8_t chain[HF_DIGEST_SIZE], struct hf_turn_row *t,
     struct hf_error *e)
 {
+	static const struct hf_str none = { NULL, 0 };
 	bool open = state == HF_TURN_OPEN;
 	int64_t now = hf_wall_us();
 	int rc;
@@ -141,14 +149,18 @@ insert_turn(struct hf_writer *w, const struct hf_session_row *s,
 	memset(t, 0, sizeof(*t));
 	t->session = s->id;
 	t->seq = s->n_turns + 1;
-	rc = hf_db_run(&w->db, HF_SQL_TURN_ADD, e, "ziiiiiitiiiiddddii",
+	rc = hf_db_run(&w->db, HF_SQL_TURN_ADD, e, "ziiiiiitiiiiddddiibb",
 	    b->turn.s, s->id, t->seq, open ? b->parent_row : (int64_t)0,
 	    b->retry_of_row, (int64_t)state, (int64_t)b->stream,
 	    b->route.p == NULL ? HF_STR("") : b->route, (int64_t)w->slot,
 	    (int64_t)w->inc, open ? (int64_t)b->n_item : (int64_t)0,
 	    open ? b->view_items : (int64_t)0, open ? chain : zero,
 	    open ? b->view : zero, open ? b->lead_digest : zero,
-	    open ? b->input_digest : zero, now, open ? now : (int64_t)0);
+	    open ? b->input_digest : zero,
+	    b->created_us != 0 ? b->created_us : now,
+	    open ? now : (int64_t)0,
+	    idem ? digest_str(b->idem) : none,
+	    b->has_request ? digest_str(b->request_digest) : none);
 	if (rc < 0)
 		return rc;
 	t->id = sqlite3_last_insert_rowid(w->db.h);
@@ -170,7 +182,7 @@ open_turn(struct hf_writer *w, struct hf_session_row *s,
 		return rc;
 	memcpy(after, before, sizeof(after));
 	chain_ahead(&s->key, b, after);
-	rc = insert_turn(w, s, b, HF_TURN_OPEN, after, &t, e);
+	rc = insert_turn(w, s, b, HF_TURN_OPEN, b->has_idem, after, &t, e);
 	if (rc < 0)
 		return rc;
 	memcpy(t.chain, before, sizeof(before));
@@ -191,9 +203,32 @@ open_turn(struct hf_writer *w, struct hf_session_row *s,
 	return 0;
 }
 
+/* A turn of this session with the same request that still runs or waits. */
+static int
+same_live(struct hf_writer *w, const struct hf_session_row *s,
+    const struct hf_begin *b, int64_t *row, struct hf_error *e)
+{
+	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TURN_SAME_LIVE, e, "id",
+	    s->id, b->request_digest);
+	int rc;
+
+	if (st == NULL)
+		return e->code;
+	while ((rc = hf_db_step(&w->db, st, e)) > 0) {
+		if (hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 1),
+		    (uint64_t)sqlite3_column_int64(st, 2)))
+			continue;
+		*row = sqlite3_column_int64(st, 0);
+		hf_db_reset(st);
+		return 0;
+	}
+	return rc;
+}
+
+/* 'joins' is the running turn of the same idempotency key; 0: none. */
 static int
 queue_turn(struct hf_writer *w, struct hf_session_row *s,
-    struct begin_job *bj, struct hf_error *e)
+    struct begin_job *bj, int64_t joins, struct hf_error *e)
 {
 	struct hf_turn_row t;
 	unsigned waiting;
@@ -204,7 +239,13 @@ queue_turn(struct hf_writer *w, struct hf_session_row *s,
 	if (waiting >= w->queue_limit)
 		return hf_fail(e, HF_ELIMIT, "session: %u turns wait already",
 		    waiting);
-	rc = insert_turn(w, s, &bj->b, HF_TURN_QUEUED, zero, &t, e);
+	if (joins == 0 && bj->b.has_request)
+		rc = same_live(w, s, &bj->b, &joins, e);
+	if (rc < 0)
+		return rc;
+	/* The turn that it joins stands for the key. */
+	rc = insert_turn(w, s, &bj->b, HF_TURN_QUEUED,
+	    bj->b.has_idem && joins == 0, zero, &t, e);
 	if (rc == 0)
 		rc = hf_row_add_blob(w, &s->key, &t, HF_SEAL_REQUEST,
 		    bj->b.request, e);
@@ -216,7 +257,7 @@ queue_turn(struct hf_writer *w, struct hf_session_row *s,
 		return rc;
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_QUEUED,
 	    .session_row = s->id, .turn_row = t.id, .seq = t.seq,
-	    .session = s->public };
+	    .session = s->public, .joins_row = joins };
 	return 0;
 }
 
@@ -228,6 +269,37 @@ say_moved(const struct hf_session_row *s, struct begin_job *bj)
 	    .fence = bj->b.fence, .session = s->public };
 }
 
+/* What the idempotency key says, if there is one.  *joins: the turn that runs
+ * for it.  *moved: it has been answered, or belongs to another session. */
+static int
+check_idem(struct hf_writer *w, const struct hf_begin *b, int64_t session,
+    int64_t *joins, bool *moved, struct hf_error *e)
+{
+	struct hf_turn_row t = { 0 };
+	sqlite3_stmt *st;
+	int rc;
+
+	if (!b->has_idem)
+		return 0;
+	st = hf_db_bind(&w->db, HF_SQL_TURN_BY_IDEM, e, "d", b->idem);
+	if (st == NULL)
+		return e->code;
+	rc = hf_db_step(&w->db, st, e);
+	if (rc <= 0)
+		return rc;
+	t.id = sqlite3_column_int64(st, 0);
+	t.session = sqlite3_column_int64(st, 1);
+	t.state = sqlite3_column_int(st, 2);
+	hf_db_reset(st);
+	if (t.state == HF_TURN_COMPLETE || t.session != session)
+		*moved = true;
+	else if (t.state < HF_TURN_COMPLETE)
+		*joins = t.id;
+	else	/* ended without an answer: the key moves on */
+		rc = hf_db_run(&w->db, HF_SQL_TURN_DROP_IDEM, e, "i", t.id);
+	return rc < 0 ? rc : 0;
+}
+
 /* A queued turn of ours that was granted the lease. */
 static int
 open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
@@ -236,6 +308,8 @@ open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
 	uint8_t before[HF_DIGEST_SIZE], after[HF_DIGEST_SIZE];
 	struct hf_session_row s;
 	struct hf_turn_row t;
+	int64_t joins = 0;	/* can only be this turn itself: it runs now */
+	bool moved = false;
 	int rc = hf_row_held(w, b->session_row, b->turn_row, b->fence, &s, &t,
 	    e);
 
@@ -244,10 +318,16 @@ open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
 	if (t.state != HF_TURN_QUEUED)
 		return hf_fail(e, HF_EINVAL, "turn %lld: begun already",
 		    (long long)t.seq);
-	if (s.rev != b->rev) {
+	rc = check_idem(w, b, s.id, &joins, &moved, e);
+	if (rc < 0)
+		return rc;
+	if (s.rev != b->rev || moved) {
 		say_moved(&s, bj);
 		return 0;
 	}
+	if (b->has_idem && joins == 0 && hf_db_run(&w->db,
+	    HF_SQL_TURN_SET_IDEM, e, "id", t.id, b->idem) < 0)
+		return e->code;
 	rc = parent_chain(w, &s, b->parent_row, before, e);
 	if (rc == 0)
 		rc = check_anchors(w, &s, b, e);
@@ -325,7 +405,8 @@ run_begin(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	struct begin_job *bj = hf_container_of(j, struct begin_job, job);
 	const struct hf_begin *b = &bj->b;
 	struct hf_session_row s = { 0 };
-	int64_t tenant = 0;
+	int64_t tenant = 0, joins = 0;
+	bool moved = false;
 	int rc;
 
 	if (b->turn_row != 0)
@@ -338,16 +419,25 @@ run_begin(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 		return 0;
 	}
 	if (rc == 0) {
+		rc = check_idem(w, b, 0, &joins, &moved, e);
+		if (rc < 0 || moved) {
+			say_moved(&s, bj);
+			return rc;
+		}
 		rc = create_session(w, b, tenant, &s, e);
 		return rc < 0 ? rc : open_turn(w, &s, bj, e);
 	}
 	rc = hf_lease_tidy(w, &s, e);
-	if (rc < 0)
+	if (rc == 0)
+		rc = check_idem(w, b, s.id, &joins, &moved, e);
+	if (rc < 0 || moved) {
+		say_moved(&s, bj);
 		return rc;
+	}
 	/* The order of arrival counts, whatever the caller knew of the head:
 	 * a turn that waits is aligned again when it is granted. */
 	if (s.owner_inc != 0)
-		return queue_turn(w, &s, bj, e);
+		return queue_turn(w, &s, bj, joins, e);
 	if (!b->session_found || s.rev != b->rev) {
 		say_moved(&s, bj);
 		return 0;

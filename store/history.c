@@ -15,6 +15,18 @@
 #include "store/internal.h"
 #include "store/row.h"
 
+/* Did the end of the head's answer reach the client?  What is not noted yet is
+ * known while its worker lives: it lists what it has not told. */
+static bool
+was_delivered(const struct hf_store *st, int64_t turn, int64_t delivered_us,
+    unsigned slot, uint64_t inc)
+{
+	if (delivered_us != 0)
+		return delivered_us > 0;
+	return hf_shm_alive(st->shm, slot, inc) &&
+	    !hf_shm_telling(st->shm, slot, turn);
+}
+
 static int
 head_row(struct hf_store *st, sqlite3_stmt *q, struct hf_head *out,
     struct hf_error *e)
@@ -42,6 +54,11 @@ head_row(struct hf_store *st, sqlite3_stmt *q, struct hf_head *out,
 	    !hf_db_digest(q, at + 5, out->head_input_digest))
 		return hf_fail(e, HF_ECORRUPT, "session %s: its head is "
 		    "missing", s.public.s);
+	out->has_request = hf_db_digest(q, at + 6, out->head_request);
+	out->head_delivered = was_delivered(st, s.head,
+	    sqlite3_column_int64(q, at + 7),
+	    (unsigned)sqlite3_column_int64(q, at + 8),
+	    (uint64_t)sqlite3_column_int64(q, at + 9));
 	return 0;
 }
 
@@ -357,9 +374,9 @@ collect(struct reader *r, struct hf_history *out, struct hf_error *e)
 	return 0;
 }
 
-static int
-session_key(struct hf_store *st, int64_t session, struct hf_seal_key *key,
-    struct hf_error *e)
+int
+hf_store_session_key(struct hf_store *st, int64_t session,
+    struct hf_seal_key *key, struct hf_error *e)
 {
 	struct hf_session_row s;
 	sqlite3_stmt *q = hf_db_bind(&st->read, HF_SQL_SESSION_GET, e, "i",
@@ -385,7 +402,7 @@ read_all(struct hf_store *st, struct reader *r, int64_t session, int64_t turn,
     struct hf_error *e)
 {
 	struct path p = { 0 };
-	int rc = session_key(st, session, &r->key, e);
+	int rc = hf_store_session_key(st, session, &r->key, e);
 
 	if (rc == 0)
 		rc = read_path(r->db, session, turn, &p, e);

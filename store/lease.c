@@ -189,6 +189,7 @@ int
 hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, struct hf_error *e)
 {
+	const int64_t unknown = -1;	/* tokens */
 	int64_t now = hf_wall_us();
 	const char *class = NULL;
 	int rc = key == NULL ? HF_ECORRUPT : parts_to_item(w, key, t, e);
@@ -205,9 +206,10 @@ hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
 	}
 	if (rc < 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizzi", t->id,
+	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t->id,
 	    (int64_t)HF_TURN_INTERRUPTED, t->n_items, t->view_items, t->chain,
-	    t->view, now, NULL, class, (int64_t)0);
+	    t->view, now, NULL, class, (int64_t)0, unknown, unknown, unknown,
+	    unknown);
 	if (rc < 0)
 		return rc;
 	w->interrupted++;

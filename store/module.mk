@@ -4,7 +4,7 @@ libstore_a_SOURCES = \
 	store/history.c store/history.h store/inspect.c store/inspect.h \
 	store/internal.h store/keep.c store/keep.h store/lease.c store/lease.h \
 	store/master.c store/master.h store/migrate.c store/migrate.h \
-	store/queue.c store/queue.h store/row.c store/row.h store/seal.c \
+	store/queue.c store/queue.h store/retry.c store/row.c store/row.h store/seal.c \
 	store/seal.h store/sql.def store/store.c store/store.h store/turn.c \
 	store/writer.c store/writer.h
 nodist_libstore_a_SOURCES = migrations/embedded.c
@@ -12,7 +12,7 @@ libstore_a_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS)
 STORE_LIBS = libstore.a $(SQLITE_LIBS)
 
 # Append only: a step is never edited once it has landed.
-MIGRATIONS = migrations/0001_init.sql
+MIGRATIONS = migrations/0001_init.sql migrations/0002_retries.sql
 EXTRA_DIST += $(MIGRATIONS) migrations/SUMS migrations/embed.sh
 CLEANFILES += migrations/embedded.c migrations/embedded.c.tmp
 migrations/embedded.c: $(MIGRATIONS) migrations/SUMS migrations/embed.sh

@@ -22,6 +22,7 @@ static const uint8_t for_digest[16] = "holdfast digest";
 static const uint8_t for_chain[16] = "holdfast chain";
 static const uint8_t for_seal[16] = "holdfast seal";
 static const uint8_t for_api_key[16] = "holdfast api key";
+static const uint8_t for_request[16] = "holdfast request";
 
 static const uint8_t no_salt[crypto_generichash_blake2b_SALTBYTES];
 
@@ -216,6 +217,13 @@ hf_seal_probe_ok(const struct hf_seal *s, struct hf_str probe)
 	    from + HF_SEAL_NONCE, probe.size - HF_SEAL_NONCE,
 	    (const uint8_t *)"P", 1, from, s->master) == 0 &&
 	    memcmp(text, probe_text, sizeof(text)) == 0;
+}
+
+void
+hf_seal_request_hash(const struct hf_seal *s, struct hf_str bytes,
+    uint8_t out[HF_DIGEST_SIZE])
+{
+	keyed_hash(s->master, for_request, bytes.p, bytes.size, out);
 }
 
 void

@@ -87,6 +87,11 @@ void	hf_seal_derive(struct hf_seal_key *k);
 void	hf_seal_probe(struct hf_seal *s, uint8_t out[HF_PROBE_SIZE]);
 bool	hf_seal_probe_ok(const struct hf_seal *s, struct hf_str probe);
 
+/* Keyed hash for recognizing requests and idempotency keys; the tenant and
+ * what it is of are part of it. */
+void	hf_seal_request_hash(const struct hf_seal *s, struct hf_str bytes,
+	    uint8_t out[HF_DIGEST_SIZE]);
+
 /* Keyed hash of an API key's secret. */
 void	hf_seal_key_hash(const struct hf_seal *s, struct hf_str secret,
 	    uint8_t out[HF_KEY_HASH_SIZE]);

@@ -151,6 +151,9 @@ struct hf_head {
 	uint8_t		head_input_digest[HF_DIGEST_SIZE]; /* chain over the
 					 * head turn's own new input items */
 	bool		busy;		/* a live owner holds the lease */
+	bool		has_request;	/* the next two are known */
+	uint8_t		head_request[HF_DIGEST_SIZE];
+	bool		head_delivered;	/* its end was given to the client */
 };
 
 /* read.  'name' is what the client calls the session, or the ses_ id of one of
@@ -225,6 +228,12 @@ struct hf_begin {
 	struct hf_str	 route;
 	bool		 stream;
 	struct hf_str	 target;	/* of attempt 1; empty: none yet */
+	int64_t		 created_us;	/* wall time; 0: now */
+	/* Retries, see below. */
+	bool		 has_idem;
+	uint8_t		 idem[HF_DIGEST_SIZE];
+	bool		 has_request;
+	uint8_t		 request_digest[HF_DIGEST_SIZE];
 };
 
 struct hf_begun {
@@ -234,6 +243,8 @@ struct hf_begun {
 	int64_t		seq;		/* 1, 2, ... within the session */
 	uint64_t	fence;
 	struct hf_id	session;
+	int64_t		joins_row;	/* QUEUED: the same request is running
+					 * or waiting as this turn; 0: none */
 };
 
 typedef void (*hf_begun_fn)(void *arg, int rc, const struct hf_error *e,
@@ -305,6 +316,8 @@ struct hf_finish {
 	 * the parent, so that later turns do not carry it. */
 	bool		 drop_from_history;
 	struct hf_attempt_end attempt;
+	int64_t		 tokens_in, tokens_out, tokens_cached,
+			 tokens_reasoning; /* as told to the client; -1 */
 	const char	*finish_reason;	/* "stop", ...; NULL: none */
 	const char	*error_class;	/* NULL: none */
 	int		 status;	/* HTTP status told to the client */
@@ -315,6 +328,58 @@ struct hf_finish {
  * (whose worker is woken after the commit). */
 int	hf_store_finish(struct hf_store *st, const struct hf_finish *f,
 	    hf_done_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+/* --- retries ----------------------------------------------------------- */
+
+/*
+ * The same request is one turn and one bill.  A turn keeps a keyed digest of
+ * its request and, if the client named one, of its Idempotency-Key (unique:
+ * the newest turn of that key stands for it).  T1 answers HF_BEGIN_MOVED when
+ * the key's turn is complete (look it up again and replay), HF_BEGIN_QUEUED
+ * with joins_row when the key's turn, or one with the same request digest,
+ * is still running; a key whose turn ended without an answer moves to the
+ * new turn.
+ */
+void	hf_store_request_digest(const struct hf_store *st, const char *tenant,
+	    struct hf_str what, struct hf_str bytes,
+	    uint8_t out[HF_DIGEST_SIZE]);
+
+struct hf_earlier {
+	bool		found;
+	int64_t		session_row, turn_row;
+	struct hf_id	session;
+	enum hf_turn_state state;
+	bool		same;		/* its request digest is 'request' */
+};
+/* read.  The turn that stands for a key. */
+int	hf_store_earlier(struct hf_store *st,
+	    const uint8_t idem[HF_DIGEST_SIZE],
+	    const uint8_t request[HF_DIGEST_SIZE], struct hf_earlier *out,
+	    struct hf_error *e) HF_MUST_CHECK;
+
+struct hf_stored_answer {
+	struct hf_id	turn, session;
+	int64_t		seq;
+	enum hf_turn_state state;
+	int64_t		created_us;
+	struct hf_str	finish_reason, target;
+	unsigned	attempts;
+	int64_t		tokens_in, tokens_out, tokens_cached,
+			tokens_reasoning;
+	struct hf_item	*item;		/* its output */
+	unsigned	n_item;
+};
+/* read.  How a turn ended and, if it is complete, what it answered. */
+int	hf_store_answer(struct hf_store *st, int64_t session_row,
+	    int64_t turn_row, struct hf_arena *a,
+	    struct hf_stored_answer *out, struct hf_error *e) HF_MUST_CHECK;
+
+/* write.  The whole responses of these turns were given to the kernel, or
+ * their clients left before.  'cb' may be NULL: what a crash forgets is
+ * answered once more to the same request. */
+int	hf_store_delivered(struct hf_store *st, const int64_t *turn_row,
+	    unsigned n, bool delivered, hf_done_fn cb, void *arg,
+	    struct hf_error *e) HF_MUST_CHECK;
 
 /* --- API keys --------------------------------------------------------- */
 

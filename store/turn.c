@@ -114,10 +114,11 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 		memcpy(t.view, f->view, sizeof(t.view));
 		t.view_items = f->view_items;
 	}
-	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizzi", t.id,
+	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t.id,
 	    (int64_t)f->state, t.n_items, t.view_items, t.chain, t.view,
 	    hf_wall_us(), f->finish_reason, f->error_class,
-	    (int64_t)f->status);
+	    (int64_t)f->status, f->tokens_in, f->tokens_out,
+	    f->tokens_cached, f->tokens_reasoning);
 	if (rc == 0)
 		return hf_fail(e, HF_EINVAL, "turn %lld: not open",
 		    (long long)t.seq);

@@ -67,6 +67,12 @@ size_t	hf_sink_backlog(const struct hf_sink *s);
 void	hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
 	    void (*drained)(void *arg), void *arg);
 
+/* 'fn' runs exactly once, at the latest when the sink ends: sent is true if
+ * the whole response was given to the kernel.  Set it before the response is
+ * finished. */
+void	hf_sink_on_sent(struct hf_sink *s, void (*fn)(void *arg, bool sent),
+	    void *arg);
+
 typedef void (*hf_handler_fn)(void *arg, struct hf_req *rq,
 	    struct hf_sink *sink);
 

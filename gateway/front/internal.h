@@ -94,6 +94,8 @@ struct hf_sink {
 	void			(*gone)(void *arg);
 	void			(*drained)(void *arg);
 	void			*arg;
+	void			(*sent)(void *arg, bool sent);
+	void			*sent_arg;
 };
 
 struct hf_front {

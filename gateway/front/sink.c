@@ -32,9 +32,28 @@ hf_sink_new(struct hf_conn *c, struct evhttp_request *ev)
 	return s;
 }
 
+static void
+tell_sent(struct hf_sink *s, bool sent)
+{
+	void (*fn)(void *arg, bool sent) = s->sent;
+
+	s->sent = NULL;
+	if (fn != NULL)
+		fn(s->sent_arg, sent);
+}
+
+void
+hf_sink_on_sent(struct hf_sink *s, void (*fn)(void *arg, bool sent),
+    void *arg)
+{
+	s->sent = fn;
+	s->sent_arg = arg;
+}
+
 void
 hf_sink_free(struct hf_sink *s)
 {
+	tell_sent(s, false);
 	if (s->todo != 0)
 		TAILQ_REMOVE(&s->front->sink_todo, s, todo_entry);
 	if (s->conn != NULL)
@@ -94,6 +113,7 @@ completed(struct evhttp_request *ev, void *arg)
 
 	s->ev = NULL;
 	s->conn = NULL;
+	tell_sent(s, true);
 	hf_sink_queue(s, HF_SINK_FREE);
 	if (c == NULL)
 		return;

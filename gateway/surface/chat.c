@@ -15,6 +15,7 @@
 #define N_HEADERS	10
 
 struct chat {
+	struct hf_turn_env *env;
 	struct hf_sink	*sink;
 	struct hf_turn	*turn;
 	bool		 stream, include_usage;
@@ -245,11 +246,40 @@ finish_plain(struct chat *c, const struct hf_turn_info *i,
 	    hf_buf_str(b));
 }
 
+/* What is left of a chat once it is told: whether its end was handed over. */
+struct sent {
+	struct hf_turn_env *env;
+	int64_t		 turn_row;
+};
+
+static void
+on_sent(void *arg, bool sent)
+{
+	struct sent *s = arg;
+
+	hf_turn_sent(s->env, s->turn_row, sent);
+	free(s);
+}
+
+static void
+watch_end(struct chat *c, const struct hf_turn_info *i)
+{
+	struct sent *s;
+
+	if (i->turn_row == 0)
+		return;
+	s = hf_xcalloc(1, sizeof(*s));
+	s->env = c->env;
+	s->turn_row = i->turn_row;
+	hf_sink_on_sent(c->sink, on_sent, s);
+}
+
 static void
 chat_finish(void *arg, const struct hf_turn_info *i, const struct hf_answer *a)
 {
 	struct chat *c = arg;
 
+	watch_end(c, i);
 	if (c->stream)
 		finish_stream(c, i, a);
 	else
@@ -345,6 +375,7 @@ hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq,
 		return;
 	}
 	c = hf_xcalloc(1, sizeof(*c));
+	c->env = env;
 	c->sink = sink;
 	c->stream = in.stream;
 	c->include_usage = o.include_usage;

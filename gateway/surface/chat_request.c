@@ -219,6 +219,24 @@ read_stream(struct hf_json body, struct hf_turn_input *in,
 }
 
 static int
+read_idempotency_key(const struct hf_req *rq, struct hf_turn_input *in,
+    struct hf_refusal *r)
+{
+	struct hf_str v = hf_req_header(rq, "Idempotency-Key");
+
+	if (v.p == NULL)
+		return 0;
+	if (v.size == 0 || v.size > 255 ||
+	    hf_req_header_count(rq, "Idempotency-Key") > 1)
+		return hf_refuse(r, 400, "invalid_value", "Idempotency-Key",
+		    "Idempotency-Key: expected one value of 1 to 255 bytes");
+	in->idempotency_key = hf_arena_dup(in->arena, v);
+	if (in->idempotency_key.p == NULL)
+		return hf_refuse(r, 500, "no_memory", NULL, "out of memory");
+	return 0;
+}
+
+static int
 read_mode(const struct hf_req *rq, struct hf_turn_input *in,
     struct hf_refusal *r)
 {
@@ -291,11 +309,12 @@ hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
 	    read_model(conf, body, in, r) == 0 &&
 	    read_stream(body, in, o, r) == 0 &&
 	    read_mode(rq, in, r) == 0 &&
+	    read_idempotency_key(rq, in, r) == 0 &&
 	    hf_session_name(rq, body, in->arena, &in->session, r) == 0 &&
 	    read_messages(in, body, r) == 0 &&
 	    read_params(body, in, r) == 0) {
 		/* Kept for a turn that may have to wait; see store.h. */
-		if (in->session.size == 0)
+		if (in->session.size == 0 && in->idempotency_key.size == 0)
 			return 0;
 		in->request = hf_arena_dup(in->arena, rq->body);
 		if (in->request.p != NULL)

@@ -22,7 +22,7 @@ hf_align_name(enum hf_align_how how)
 		[HF_ALIGN_FRESH] = "new", [HF_ALIGN_PREFIX] = "full",
 		[HF_ALIGN_DELTA] = "delta", [HF_ALIGN_WINDOW] = "window",
 		[HF_ALIGN_MERGED] = "merged", [HF_ALIGN_BRANCH] = "branch",
-		[HF_ALIGN_RETRY] = "retry",
+		[HF_ALIGN_RETRY] = "retry", [HF_ALIGN_REPLAY] = "replay",
 	};
 
 	return name[how];

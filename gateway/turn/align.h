@@ -25,10 +25,12 @@ enum hf_align_how {
 				 * covers its end: the tail is new */
 	HF_ALIGN_MERGED,	/* as prefix, with heard texts or insertions */
 	HF_ALIGN_BRANCH,	/* an edit or a regeneration: a new branch */
-	HF_ALIGN_RETRY		/* repeats a turn that ended badly */
+	HF_ALIGN_RETRY,		/* repeats a turn that ended badly */
+	HF_ALIGN_REPLAY		/* repeats a turn that was answered */
 };
 
-/* "new", "full", "delta", "window", "merged", "branch", "retry". */
+/* "new", "full", "delta", "window", "merged", "branch", "retry",
+ * "replay". */
 const char *hf_align_name(enum hf_align_how how);
 
 #define HF_ALIGN_NONE	UINT32_MAX

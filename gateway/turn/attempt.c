@@ -513,7 +513,7 @@ turn_cancel_attempt(struct hf_turn *t, enum hf_class cls, const char *reason)
 }
 
 void
-hf_turn_env_free(struct hf_turn_env *env)
+attempts_cut(struct hf_turn_env *env)
 {
 	while (env->attempts != NULL) {
 		if (env->attempts->t != NULL)

@@ -90,6 +90,10 @@ fill_finish(struct hf_turn *t, struct hf_finish *f)
 		memcpy(f->view, next, sizeof(next));
 	}
 	f->view_items = t->view_items + t->output.n;
+	f->tokens_in = t->answer.tokens_in;
+	f->tokens_out = t->answer.tokens_out;
+	f->tokens_cached = t->answer.tokens_cached;
+	f->tokens_reasoning = t->answer.tokens_reasoning;
 	if (!t->last_open)
 		return;
 	f->attempt = t->last;
@@ -108,8 +112,14 @@ tell_finish(struct hf_turn *t)
 	struct hf_turn_info info;
 
 	turn_get_info(t, &info);
+	/* From the moment that the end is written, it counts as told, unless
+	 * the surface says that it was not taken. */
+	if (t->durable)
+		hf_shm_telling_del(t->env->shm, t->turn_row);
 	if (t->surface != NULL)
 		t->surface->finish(t->surface_arg, &info, &t->answer);
+	else if (t->durable)
+		hf_turn_sent(t->env, t->turn_row, false);
 	t->surface = NULL;
 	turn_move(t, TURN_DONE);
 }
@@ -122,6 +132,7 @@ on_finished(void *arg, int rc, const struct hf_error *e)
 	if (turn_settled(t))
 		return;
 	if (rc < 0) {
+		hf_shm_telling_del(t->env->shm, t->turn_row);
 		turn_fail_store(t, rc, e);
 		return;
 	}
@@ -160,10 +171,12 @@ turn_finish(struct hf_turn *t)
 		f.status = 200;
 		rc = hf_store_finish(t->env->store, &f, on_finished, t, &e);
 	}
-	if (rc < 0)
+	if (rc < 0) {
 		turn_fail_store(t, rc, &e);
-	else
-		t->pending++;
+		return;
+	}
+	t->pending++;
+	hf_shm_telling_add(t->env->shm, t->turn_row);
 }
 
 /* --- no whole answer ------------------------------------------------------ */
@@ -213,7 +226,7 @@ submit_close(struct hf_turn *t, struct hf_error *e)
 	struct hf_finish f = { 0 };
 	int rc;
 
-	if (t->fence == 0)
+	if (!t->opened)		/* waits, or was granted and never began */
 		return hf_store_cancel_queued(t->env->store, t->turn_row,
 		    on_closed, t, e);
 	t->output.n = 0;

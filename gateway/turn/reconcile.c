@@ -291,10 +291,15 @@ submit(struct pass *p, struct hf_error *e)
 		.route = hf_str(t->in.route->name),
 		.stream = t->in.stream,
 		.target = hf_str(t->in.route->target[t->target]->name),
+		.created_us = t->created_us,
+		.has_idem = t->has_idem,
+		.has_request = t->in.request.size > 0,
 	};
 	int rc;
 
 	memcpy(b.view, t->view, sizeof(b.view));
+	memcpy(b.idem, t->idem, sizeof(b.idem));
+	memcpy(b.request_digest, t->request_digest, HF_DIGEST_SIZE);
 	memcpy(b.lead_digest, p->lead_digest, sizeof(b.lead_digest));
 	memcpy(b.input_digest, p->input_digest, sizeof(b.input_digest));
 	rc = hf_store_begin(t->env->store, &b, begun, t, e);
@@ -312,6 +317,9 @@ reconcile(struct hf_turn *t, struct hf_error *e)
 	struct hf_draft *d = &t->in.draft;
 	int rc;
 
+	rc = turn_check_earlier(t, e);
+	if (rc != 0)
+		return rc;
 	rc = hf_store_head(t->env->store, t->in.tenant, t->in.session,
 	    &t->head, e);
 	if (rc < 0)
@@ -322,6 +330,9 @@ reconcile(struct hf_turn *t, struct hf_error *e)
 		return hf_fail(e, HF_ENOTFOUND, "no such session");
 	else if (t->session.s[0] == '\0')
 		hf_id_make(&t->session, "ses_");
+	rc = turn_check_head(t, e);
+	if (rc != 0)
+		return rc;
 	hf_draft_digest(d, &t->head.key);
 	p.client = d->item + d->n_lead;
 	p.n_client = d->n - d->n_lead;
@@ -342,11 +353,10 @@ turn_reconcile(struct hf_turn *t)
 	int rc;
 
 	rc = reconcile(t, &e);
-	if (rc < 0) {
+	if (rc < 0)
 		turn_fail_store(t, rc, &e);
-		return;
-	}
-	turn_move(t, TURN_BEGINNING);
+	else if (rc == 0)
+		turn_move(t, TURN_BEGINNING);
 }
 
 static void
@@ -383,7 +393,9 @@ begun(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
 		t->turn_row = b->turn_row;
 		t->seq = b->seq;
 		t->session = b->session;
+		t->joins_row = b->joins_row;
 		if (b->result == HF_BEGIN_OPEN) {
+			t->opened = true;
 			t->fence = b->fence;
 			t->n_attempt = 1;
 			t->last_open = true;

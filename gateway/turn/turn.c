@@ -18,7 +18,8 @@
 static const struct hf_sm_state states[] = {
 	[TURN_AUTHED] = { "authed",
 	    B(RECONCILING) | B(REBUILDING) | B(FAILED) },
-	[TURN_RECONCILING] = { "reconciling", B(BEGINNING) | B(FAILED) },
+	[TURN_RECONCILING] = { "reconciling",
+	    B(BEGINNING) | B(REPLAYING) | B(FAILED) },
 	[TURN_BEGINNING] = { "beginning",
 	    B(REBUILDING) | B(QUEUED) | B(RECONCILING) | B(FAILED) },
 	[TURN_QUEUED] = { "queued", B(RECONCILING) | B(FAILED) },
@@ -30,6 +31,7 @@ static const struct hf_sm_state states[] = {
 	    B(FINISHING) | B(FAILED) },
 	[TURN_WAITING] = { "waiting", B(REBUILDING) | B(FAILED) },
 	[TURN_FINISHING] = { "finishing", B(DONE) | B(FAILED) },
+	[TURN_REPLAYING] = { "replaying", B(DONE) | B(FAILED) },
 	[TURN_FAILED] = { "failed", B(DONE) },
 	[TURN_DONE] = { "done", 0 },
 };
@@ -43,10 +45,12 @@ void
 turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 {
 	*i = (struct hf_turn_info){
+		.turn_row = t->replay_row != 0 ? t->replay_row : t->turn_row,
 		.session = t->session.s[0] != '\0' ? t->session.s : NULL,
 		.turn = t->id.s,
 		.route = t->in.route->name,
-		.target = t->in.route->target[t->target]->name,
+		.target = t->replay_target != NULL ? t->replay_target :
+		    t->in.route->target[t->target]->name,
 		.history = hf_align_name(t->how),
 		.attempts = t->n_attempt,
 		.repairs = t->in.repairs,
@@ -168,7 +172,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->arena = in->arena;
 	t->surface = surface;
 	t->surface_arg = arg;
-	t->durable = in->session.size > 0 ||
+	t->durable = in->session.size > 0 || in->idempotency_key.size > 0 ||
 	    env->conf->gateway.stateless == HF_STATELESS_KEEP;
 	t->created_us = hf_wall_us();
 	t->deadline_us = in->received_us +
@@ -219,7 +223,9 @@ count_end(const struct hf_turn *t)
 {
 	enum hf_counter c = HF_C_turns_failed;
 
-	if (t->final == HF_TURN_COMPLETE)
+	if (t->final == HF_TURN_COMPLETE && t->replay_row != 0)
+		c = HF_C_turns_replayed;
+	else if (t->final == HF_TURN_COMPLETE)
 		c = HF_C_turns_complete;
 	else if (t->final == HF_TURN_INCOMPLETE)
 		c = HF_C_turns_incomplete;

@@ -34,6 +34,10 @@ struct hf_turn_env {
 	struct hf_turn		*queued;	/* list: wait for a grant */
 	struct hf_attempt	*attempts;	/* list: calls in flight */
 	unsigned		 n_turns;	/* not yet freed */
+	/* Turns whose answers were handed over, to be noted on disk soon. */
+	struct event		*sent_ev;
+	int64_t			 sent[64];
+	unsigned		 n_sent;
 };
 
 struct hf_turn_input {
@@ -43,7 +47,9 @@ struct hf_turn_input {
 	const struct hf_conf_route *route;
 	struct hf_draft	 draft;		/* all items of the request */
 	struct hf_str	 params;	/* JSON object, see provider.h */
-	struct hf_str	 request;	/* raw body */
+	struct hf_str	 request;	/* raw body; kept if there is a session
+					 * or an idempotency key */
+	struct hf_str	 idempotency_key; /* size 0: none */
 	bool		 stream;	/* the client wants a stream */
 	bool		 sdk_retry;	/* the SDK marks it as a retry */
 	unsigned	 repairs;	/* lone surrogates made U+FFFD */
@@ -67,6 +73,7 @@ struct hf_answer {
 
 /* For response headers and bodies. */
 struct hf_turn_info {
+	int64_t		 turn_row;	/* 0: not stored */
 	const char	*session;	/* ses_..., or NULL: stateless */
 	const char	*turn;		/* turn_... */
 	const char	*route;
@@ -108,6 +115,11 @@ struct hf_turn *hf_turn_start(struct hf_turn_env *env,
 void	hf_turn_client_gone(struct hf_turn *t);
 /* The client's backlog has shrunk. */
 void	hf_turn_drained(struct hf_turn *t);
+
+/* The whole answer of a stored turn was given to the kernel: the same request
+ * is from now on a new turn; or its client left before: the same request is
+ * told the answer again.  Noted on disk within a moment. */
+void	hf_turn_sent(struct hf_turn_env *env, int64_t turn_row, bool sent);
 
 /* Cut all calls that are left; the turns themselves must have ended. */
 void	hf_turn_env_free(struct hf_turn_env *env);

@@ -6,6 +6,7 @@
  *                |  +--moved---+  v          |            v           v
  *                +---granted-- QUEUED     WAITING <---- (failed)   FINISHING
  *                                                                     |
+ *  RECONCILING -> REPLAYING (the request was answered before) -------> DONE
  *  FAILED (from anywhere; closes the turn on disk) ------------------> DONE
  *
  * WAITING and a failed call lead back to REBUILDING, never straight to
@@ -21,7 +22,7 @@
 enum turn_state {
 	TURN_AUTHED, TURN_RECONCILING, TURN_BEGINNING, TURN_QUEUED,
 	TURN_REBUILDING, TURN_CALLING, TURN_STREAMING, TURN_WAITING,
-	TURN_FINISHING, TURN_FAILED, TURN_DONE
+	TURN_FINISHING, TURN_REPLAYING, TURN_FAILED, TURN_DONE
 };
 
 /* How an attempt ended; strings live in the attempt. */
@@ -80,6 +81,14 @@ struct hf_turn {
 	uint8_t		 view[HF_DIGEST_SIZE];
 	int64_t		 view_items;
 	unsigned	 moved;		/* times the head moved under us */
+	bool		 opened;	/* T1 is done */
+	bool		 digested;	/* the next three are made */
+	bool		 has_idem;
+	uint8_t		 idem[HF_DIGEST_SIZE];
+	uint8_t		 request_digest[HF_DIGEST_SIZE];
+	int64_t		 joins_row;	/* waits behind the same request */
+	int64_t		 replay_row;	/* the turn whose answer is told */
+	const char	*replay_target;
 	bool		 on_queue;	/* in env->queued */
 	struct hf_turn	*next, **prevp;
 
@@ -131,6 +140,13 @@ void	turn_fail(struct hf_turn *t, int status, const char *type,
 void	turn_reconcile(struct hf_turn *t);
 void	turn_leave_queue(struct hf_turn *t);
 
+/* replay.c */
+/* Is this request one that came before?  1: its answer is being told again,
+ * or the turn has failed.  0: go on. */
+int	turn_check_earlier(struct hf_turn *t, struct hf_error *e)
+	    HF_MUST_CHECK;
+int	turn_check_head(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
+
 /* rebuild.c */
 bool	turn_upstream_stream(const struct hf_turn *t);
 /* HF_EINVAL: this target's dialect cannot say it; else the store's error. */
@@ -147,6 +163,7 @@ void	turn_fill_end(struct hf_turn *t, const struct hf_attempt *a);
 void	turn_cancel_attempt(struct hf_turn *t, enum hf_class cls,
 	    const char *reason);
 void	attempt_detach(struct hf_attempt *a);
+void	attempts_cut(struct hf_turn_env *env);
 
 /* finish.c */
 void	turn_finish(struct hf_turn *t);	/* answer complete */

@@ -1,0 +1,350 @@
+/*
+ * Retries: the same request is one turn and one bill.  With an Idempotency-Key
+ * the same key joins the turn that runs for it or is told its answer again.
+ * Without one, the request that the session's head turn answered is told the
+ * answer again if its end never reached the client or the SDK marks it as a
+ * retry, and waits for it if it still runs; else it is a new turn, because
+ * "yes" may be said twice.  Loop thread.
+ */
+#include <config.h>
+
+#include "gateway/turn/turn_internal.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+/* --- telling an answer again ---------------------------------------------- */
+
+static int
+decode(struct hf_turn *t, struct hf_json string, struct hf_str *out)
+{
+	struct hf_buf b;
+
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	if (string.type == HF_JSON_STRING)
+		hf_json_decode(string, &b);
+	*out = hf_arena_dup(t->arena, hf_buf_str(&b));
+	if (!hf_buf_ok(&b))
+		out->p = NULL;
+	hf_buf_free(&b);
+	return out->p == NULL ? HF_ENOMEM : 0;
+}
+
+static int
+take_call(struct hf_turn *t, struct hf_json body)
+{
+	struct hf_answer *an = &t->answer;
+	struct hf_answer_call *c = &an->call[an->n_call];
+
+	if (decode(t, hf_json_get(body, "id"), &c->id) < 0 ||
+	    decode(t, hf_json_get(body, "name"), &c->name) < 0 ||
+	    decode(t, hf_json_get(body, "arguments"), &c->arguments) < 0)
+		return HF_ENOMEM;
+	an->n_call++;
+	return 0;
+}
+
+static int
+take_item(struct hf_turn *t, const struct hf_item *item, struct hf_error *e)
+{
+	struct hf_answer *an = &t->answer;
+	struct hf_json body;
+	int rc;
+
+	rc = hf_json_check(item->body, &body, NULL, e);
+	if (rc < 0)
+		return hf_fail(e, HF_ECORRUPT, "an answer that is no JSON");
+	if (item->kind == HF_ITEM_TOOL_CALL)
+		return take_call(t, body);
+	hf_json_decode(hf_json_get(body, "content"), &an->text);
+	if (hf_json_get(body, "refusal").type == HF_JSON_STRING)
+		hf_json_decode(hf_json_get(body, "refusal"), &an->refusal);
+	return hf_buf_ok(&an->text) && hf_buf_ok(&an->refusal) ? 0 :
+	    HF_ENOMEM;
+}
+
+static enum hf_finish_reason
+finish_of(struct hf_str name)
+{
+	static const enum hf_finish_reason all[] = { HF_FINISH_STOP,
+	    HF_FINISH_LENGTH, HF_FINISH_TOOL_CALLS,
+	    HF_FINISH_CONTENT_FILTER };
+
+	for (size_t i = 0; i < hf_countof(all); i++)
+		if (hf_str_is(name, hf_finish_name(all[i])))
+			return all[i];
+	return HF_FINISH_STOP;
+}
+
+static int
+take_answer(struct hf_turn *t, const struct hf_stored_answer *s,
+    struct hf_error *e)
+{
+	struct hf_answer *an = &t->answer;
+	int rc = 0;
+
+	free(an->call);
+	an->call = hf_xcalloc(s->n_item + 1, sizeof(*an->call));
+	an->cap_call = s->n_item + 1;
+	an->finish = finish_of(s->finish_reason);
+	an->tokens_in = s->tokens_in;
+	an->tokens_out = s->tokens_out;
+	an->tokens_cached = s->tokens_cached;
+	an->tokens_reasoning = s->tokens_reasoning;
+	for (unsigned i = 0; rc == 0 && i < s->n_item; i++)
+		rc = take_item(t, &s->item[i], e);
+	t->id = s->turn;
+	t->session = s->session;
+	t->seq = s->seq;
+	t->created_us = s->created_us;
+	t->n_attempt = s->attempts;
+	t->replay_target = s->target.p;
+	t->how = HF_ALIGN_REPLAY;
+	return rc;
+}
+
+/* For a stream client: what it would have got bit by bit, at once. */
+static void
+tell_events(struct hf_turn *t)
+{
+	const struct hf_answer *an = &t->answer;
+	struct hf_event ev = { .type = HF_EV_TEXT };
+
+	ev.text = hf_buf_str(&an->text);
+	if (ev.text.size > 0)
+		t->surface->event(t->surface_arg, &ev);
+	ev.type = HF_EV_REFUSAL;
+	ev.text = hf_buf_str(&an->refusal);
+	if (ev.text.size > 0)
+		t->surface->event(t->surface_arg, &ev);
+	ev.type = HF_EV_TOOL_CALL;
+	for (unsigned i = 0; i < an->n_call; i++) {
+		ev.tool.native_id = an->call[i].id;
+		ev.tool.name = an->call[i].name;
+		ev.tool.arguments = an->call[i].arguments;
+		t->surface->event(t->surface_arg, &ev);
+	}
+}
+
+static void
+tell(struct hf_turn *t)
+{
+	struct hf_turn_info info;
+
+	turn_get_info(t, &info);
+	t->final = t->surface != NULL ? HF_TURN_COMPLETE : HF_TURN_CANCELED;
+	if (t->surface != NULL && t->in.stream) {
+		t->surface->start(t->surface_arg, &info);
+		tell_events(t);
+	}
+	if (t->surface != NULL)
+		t->surface->finish(t->surface_arg, &info, &t->answer);
+	t->surface = NULL;
+	turn_move(t, TURN_DONE);
+}
+
+static void
+on_left_queue(void *arg, int rc, const struct hf_error *e)
+{
+	struct hf_turn *t = arg;
+
+	if (turn_settled(t))
+		return;
+	if (rc < 0)
+		turn_fail_store(t, rc, e);
+	else
+		tell(t);
+}
+
+/* Tell the stored answer.  A row of our own that waited behind that turn goes
+ * first: it holds the lease by now. */
+static int
+replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t row,
+    struct hf_error *e)
+{
+	int rc = take_answer(t, s, e);
+
+	if (rc == 0 && t->turn_row != 0)
+		rc = hf_store_cancel_queued(t->env->store, t->turn_row,
+		    on_left_queue, t, e);
+	if (rc < 0)
+		return rc;
+	t->replay_row = row;
+	turn_move(t, TURN_REPLAYING);
+	if (t->turn_row != 0)
+		t->pending++;
+	else
+		tell(t);
+	return 1;
+}
+
+/* If turn 'row' is complete, tell its answer. */
+static int
+replay_if_complete(struct hf_turn *t, int64_t session_row, int64_t row,
+    struct hf_error *e)
+{
+	struct hf_stored_answer s;
+	int rc = hf_store_answer(t->env->store, session_row, row, t->arena,
+	    &s, e);
+
+	if (rc < 0 || s.state != HF_TURN_COMPLETE)
+		return rc;
+	return replay(t, &s, row, e);
+}
+
+/* --- recognizing ------------------------------------------------------------ */
+
+static int
+check_key(struct hf_turn *t, struct hf_error *e)
+{
+	struct hf_earlier was;
+	struct hf_str id;
+	int rc = hf_store_earlier(t->env->store, t->idem, t->request_digest,
+	    &was, e);
+
+	if (rc < 0 || !was.found)
+		return rc;
+	if (!was.same) {
+		turn_fail(t, 409, "invalid_request_error",
+		    "idempotency_key_reused", "this Idempotency-Key was used "
+		    "for another request");
+		return 1;
+	}
+	if (was.state == HF_TURN_COMPLETE)
+		return replay_if_complete(t, was.session_row, was.turn_row,
+		    e);
+	if (t->in.session.size > 0)
+		return 0;
+	/* A request without a session has one by its key. */
+	id = hf_arena_dup(t->arena, hf_str(was.session.s));
+	if (id.p == NULL)
+		return hf_fail(e, HF_ENOMEM, "no memory for a session's id");
+	t->in.session = id;
+	return 0;
+}
+
+int
+turn_check_earlier(struct hf_turn *t, struct hf_error *e)
+{
+	struct hf_store *st = t->env->store;
+	const struct hf_turn_input *in = &t->in;
+	int64_t row = t->joins_row;
+
+	if (!t->digested && in->request.size > 0) {
+		t->digested = true;
+		hf_store_request_digest(st, in->tenant, in->session,
+		    in->request, t->request_digest);
+		t->has_idem = in->idempotency_key.size > 0;
+		if (t->has_idem)
+			hf_store_request_digest(st, in->tenant,
+			    HF_STR("key"), in->idempotency_key, t->idem);
+	}
+	t->joins_row = 0;
+	if (row != 0) {
+		int rc = replay_if_complete(t, t->session_row, row, e);
+
+		if (rc != 0)
+			return rc;
+	}
+	return t->has_idem ? check_key(t, e) : 0;
+}
+
+int
+turn_check_head(struct hf_turn *t, struct hf_error *e)
+{
+	const struct hf_head *h = &t->head;
+
+	if (t->has_idem || !h->found || h->head_turn_row == 0 ||
+	    h->head_state != HF_TURN_COMPLETE || !h->has_request ||
+	    memcmp(h->head_request, t->request_digest, HF_DIGEST_SIZE) != 0)
+		return 0;
+	if (h->head_delivered && !t->in.sdk_retry)
+		return 0;
+	return replay_if_complete(t, h->session_row, h->head_turn_row, e);
+}
+
+/* --- what was handed over ---------------------------------------------------- */
+
+static void
+flush_sent(struct hf_turn_env *env)
+{
+	static struct hf_log_limit limit;
+	struct hf_error e = { 0 };
+
+	if (env->n_sent > 0 && hf_store_delivered(env->store, env->sent,
+	    env->n_sent, true, NULL, NULL, &e) < 0)
+		hf_log_limited(&limit, 1000, HF_LOG_WARN,
+		    "turn: deliveries_not_noted n=%u detail=\"%s\"",
+		    env->n_sent, e.text);
+	env->n_sent = 0;
+}
+
+static void
+on_sent_due(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	flush_sent(arg);
+}
+
+struct missed {
+	struct hf_shm	*shm;		/* outlives the turns' world */
+	int64_t		 turn_row;
+};
+
+static void
+on_missed_noted(void *arg, int rc, const struct hf_error *e)
+{
+	struct missed *m = arg;
+
+	/* If that failed, the list in shared memory goes on saying so. */
+	(void)e;
+	if (rc == 0)
+		hf_shm_telling_del(m->shm, m->turn_row);
+	free(m);
+}
+
+/* The client left before the end. */
+static void
+note_missed(struct hf_turn_env *env, int64_t turn_row)
+{
+	struct missed *m = hf_xcalloc(1, sizeof(*m));
+
+	m->shm = env->shm;
+	m->turn_row = turn_row;
+	hf_shm_telling_add(env->shm, turn_row);
+	if (hf_store_delivered(env->store, &turn_row, 1, false,
+	    on_missed_noted, m, NULL) < 0)
+		free(m);
+}
+
+void
+hf_turn_sent(struct hf_turn_env *env, int64_t turn_row, bool sent)
+{
+	struct timeval soon = { 0, 20000 };
+
+	if (!sent) {
+		note_missed(env, turn_row);
+		return;
+	}
+	if (env->sent_ev == NULL) {
+		env->sent_ev = evtimer_new(env->base, on_sent_due, env);
+		HF_CHECK(env->sent_ev != NULL);
+	}
+	env->sent[env->n_sent++] = turn_row;
+	if (env->n_sent == hf_countof(env->sent))
+		flush_sent(env);
+	else if (!evtimer_pending(env->sent_ev, NULL))
+		evtimer_add(env->sent_ev, &soon);
+}
+
+void
+hf_turn_env_free(struct hf_turn_env *env)
+{
+	flush_sent(env);
+	if (env->sent_ev != NULL)
+		event_free(env->sent_ev);
+	attempts_cut(env);
+}
