@@ -12,6 +12,9 @@
 		hf_check_failed(#e, __FILE__, __LINE__);		\
 } while (0)
 
+/* A place that cannot be reached. */
+#define HF_BUG(text)	hf_check_failed(text, __FILE__, __LINE__)
+
 void	hf_check_failed(const char *expr, const char *file, int line)
 	    HF_NORETURN;
 /* Called once with the panic text before abort(); async-signal-safe only. */

@@ -31,7 +31,7 @@ hf_sm_move(struct hf_sm *sm, unsigned to)
 		hf_log(HF_LOG_ERROR, "sm: no edge from=%s to=%s",
 		    sm->table[from].name,
 		    to < sm->n ? sm->table[to].name : "?");
-		HF_CHECK(!"edge of a state machine");
+		HF_BUG("edge of a state machine");
 	}
 	sm->cur = to;
 	if (sm->moved != NULL)

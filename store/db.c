@@ -347,7 +347,7 @@ bind_all(sqlite3_stmt *st, const char *types, va_list ap)
 			    (const char *)digest, 32 });
 			break;
 		default:
-			HF_CHECK(!"type of a parameter");
+			HF_BUG("type of a parameter");
 		}
 	}
 	return rc;

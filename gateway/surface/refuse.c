@@ -11,11 +11,15 @@ void
 hf_surface_refuse(struct hf_sink *sink, const struct hf_refusal *r,
     int64_t retry_after_ms, bool final)
 {
-	struct hf_header h[3];
+	struct hf_header h[4];
+	struct hf_id id;
 	char seconds[24], ms[24];
 	struct hf_buf body;
 	unsigned n = 0;
 
+	/* What users quote in their reports; turns have their own. */
+	hf_id_make(&id, "req_");
+	h[n++] = (struct hf_header){ "X-Request-Id", hf_str(id.s) };
 	if (retry_after_ms >= 0) {
 		snprintf(seconds, sizeof(seconds), "%lld",
 		    (long long)(retry_after_ms + 999) / 1000);

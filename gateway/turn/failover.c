@@ -33,22 +33,27 @@ count_failure(const struct hf_turn *t, enum hf_class cls)
 static void
 fail_caller(struct hf_turn *t, const struct outcome *o)
 {
-	static const char *const code[] = {
-		[HF_CLASS_POLICY] = "content_policy_violation",
-		[HF_CLASS_CONTEXT] = "context_length_exceeded",
-	};
-	const char *c = o->cls == HF_CLASS_POLICY ||
-	    o->cls == HF_CLASS_CONTEXT ? code[o->cls] : "invalid_request";
 	int status = o->http_status >= 400 && o->http_status < 500 ?
 	    o->http_status : 400;
+	const char *code = "invalid_request";
 	char text[480];
 
+	hf_buf_reset(&t->code);
+	hf_buf_putstr(&t->code, hf_buf_str(&o->code));
+	/* What clients match on is ours where dialects have other words. */
+	if (o->cls == HF_CLASS_POLICY)
+		code = "content_policy_violation";
+	else if (o->cls == HF_CLASS_CONTEXT)
+		code = "context_length_exceeded";
+	else if (t->code.size > 0 && hf_buf_ok(&t->code) &&
+	    memchr(t->code.data, '\0', t->code.size) == NULL)
+		code = t->code.data;
 	snprintf(text, sizeof(text), "%.*s", (int)o->message.size,
 	    o->message.size > 0 ? o->message.data : "");
 	hf_buf_reset(&t->param);
 	hf_buf_putstr(&t->param, hf_buf_str(&o->param));
 	t->drop = true;
-	turn_fail(t, status, "invalid_request_error", c, "%s",
+	turn_fail(t, status, "invalid_request_error", code, "%s",
 	    text[0] != '\0' ? text : "the provider refused the request");
 }
 

@@ -70,6 +70,7 @@ turn_free(struct hf_turn *t)
 	free(t->answer.call);
 	hf_buf_free(&t->message);
 	hf_buf_free(&t->param);
+	hf_buf_free(&t->code);
 	t->env->n_turns--;
 	hf_arena_free(t->arena);
 	free(t->arena);
@@ -147,7 +148,7 @@ on_later(evutil_socket_t fd, short what, void *arg)
 		turn_free(t);
 		break;
 	default:
-		HF_CHECK(!"timer in a state that has none");
+		HF_BUG("timer in a state that has none");
 	}
 }
 
@@ -182,6 +183,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	hf_buf_init(&t->answer.refusal, HF_BUF_NOCAP);
 	hf_buf_init(&t->message, 4096);
 	hf_buf_init(&t->param, 256);
+	hf_buf_init(&t->code, 256);
 	hf_sm_init(&t->sm, states, hf_countof(states), TURN_AUTHED);
 	hf_plan_init(&t->plan, in->route, t->deadline_us);
 	t->target = hf_plan_first(&t->plan).target;

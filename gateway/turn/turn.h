@@ -86,7 +86,8 @@ struct hf_turn_info {
 
 struct hf_turn_failure {
 	int		 status;
-	const char	*type, *code;	/* static, in the words of chat */
+	const char	*type, *code;	/* in the words of chat; valid during the
+					 * call */
 	struct hf_str	 message, param; /* param size 0: null */
 	int64_t		 retry_after_ms; /* -1: none */
 	bool		 final;		/* retrying at once is no use */

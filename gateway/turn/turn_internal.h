@@ -117,7 +117,7 @@ struct hf_turn {
 	bool		 drop;		/* input refused: not in history */
 	struct hf_turn_failure failure;
 	const char	*error_class;
-	struct hf_buf	 message, param;	/* of failure */
+	struct hf_buf	 message, param, code;	/* of failure */
 	unsigned	 close_tries;
 	unsigned	 pending;	/* store completions to come */
 	int64_t		 first_token_us, total_us;
