@@ -151,7 +151,7 @@ hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
 {
 	struct hf_error local;
 	struct hf_seal_key key;
-	int64_t n_items;
+	int64_t n_items = 0;
 	sqlite3_stmt *q;
 	int rc;
 
