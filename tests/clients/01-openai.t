@@ -216,14 +216,14 @@ def bad_request(t):
     t.eq(A.requests + C.requests, [], "no provider heard of it")
 
 
-@tap.case("400 of the provider: its message and param")
+@tap.case("400 of the provider: its message, code and param")
 def provider_400(t):
     d = lib.ready()
     via = via_relay(t, d)
     A.behave(provider.status(400, "tools[0] is too odd", param="tools",
                              code="invalid_function_parameters"))
     e = fails(t, d, via, ("BadRequestError", 400, "invalid_request_error",
-                          "invalid_request", "tools"))
+                          "invalid_function_parameters", "tools"))
     t.isin("tools[0] is too odd", e["message"], "its words")
     A.behave(provider.status(400, "maximum context length is 10 tokens",
                              param="messages",
