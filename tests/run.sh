@@ -137,7 +137,7 @@ if [ $status -ne 0 ]; then
 		grep -e '^:test-result: ERROR' "$trs"
 	done
 	# Compiler errors of the test programs are not in any log.
-	grep -n -e 'error:' -e '\*\*\*' check.out | head -20
+	grep -n -e '[0-9]: error:' -e '\*\*\*' check.out | head -20
 	[ "$failed" -gt 0 ] || failed=1
 fi
 echo "suite: $(find . -name '*.trs' | grep -c .) test programs," \
