@@ -1,6 +1,7 @@
 """The openai library for node against the daemon."""
 import json
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -33,7 +34,8 @@ def models(t):
     for path in ("/v1", "/v1/", "", "/"):
         r = lib.good(t, lib.call("models", model="claude",
                                  **lib.to(d, base=base(d, path))))
-        t.eq(r["ids"], ["m", "r", "gpt", "claude", "slow"], path)
+        t.eq(r["ids"], ["m", "r", "gpt", "claude", "gpt-5-mini",
+                         "slow"], path)
         t.eq((r["one"]["id"], r["one"]["object"]), ("claude", "model"), path)
         for mode in lib.modes:
             conv = lib.open(d, base=base(d, path))
@@ -157,6 +159,43 @@ def unknown(t):
         t.eq((got["seed"], got["stop"], got["max_completion_tokens"]),
              (7, ["END"], 100), "known ones")
     calm(t)
+
+
+@tap.case("messages with all the members that the library knows")
+def full_messages(t):
+    d = lib.ready()
+    none = {"refusal": None, "annotations": [], "audio": None,
+            "function_call": None}
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "go"},
+        dict(none, role="assistant", content=None, parsed=None, tool_calls=[
+            {"id": "call_abc", "type": "function", "index": 0, "function": {
+                "name": "look", "arguments": "{}",
+                "parsed_arguments": {}}}]),
+        {"role": "tool", "tool_call_id": "call_abc", "content": [
+            {"type": "text", "text": "seen"}]},
+        dict(none, role="assistant", content="I looked.", parsed=None,
+             tool_calls=[]),
+        {"role": "user", "content": [{"type": "text", "text": "and?"}]}]
+    tools = [{"type": "function", "function": {
+        "name": "look", "strict": True, "parameters": {
+            "type": "object", "properties": {}, "required": [],
+            "additionalProperties": False}}}]
+    for (model, p), mode in [(m, s) for m in ROUTES for s in lib.modes]:
+        fresh()
+        body = {"model": model, "messages": messages, "tools": tools,
+                "tool_choice": "auto", "parallel_tool_calls": True}
+        if mode != "plain":
+            body["stream_options"] = {"include_usage": True,
+                                      "include_obfuscation": False}
+        r = lib.good(t, lib.call("raw", body=body, mode=mode, **lib.to(d)))
+        t.eq(r["text"], "heard 2: and?", model)
+        t.eq(scenarios.numbered(p.history(p.requests[-1])),
+             [("system", "Be kind."), ("user", "go"), ("call", 0, "look", {}),
+              ("result", 0, "seen"), ("assistant", "I looked."),
+              ("user", "and?")], model + " heard")
+        calm(t)
 
 
 # --- errors ----------------------------------------------------------------
@@ -405,6 +444,34 @@ def own_timeout(t):
                  headers={"X-Holdfast-Session": conv})
         r = lib.say(t, conv, "two", mode)
         t.eq(r["text"], "heard 2: two", mode + ": the next turn")
+
+
+@tap.case("workers killed under a request: the library's retry is one turn",
+          60)
+def killed(t):
+    d = lib.ready()
+    for mode in lib.modes:
+        fresh()
+        conv = name()
+        lib.open(d, conv, retries=5,
+                 headers={"X-Holdfast-Session": conv})
+        lib.say(t, conv, "one", mode)
+        barrier = provider.Barrier()
+        A.script(provider.hold(barrier, provider.answer("nobody hears it")))
+        call = lib.driver.begin("say", conv=conv, text="two", mode=mode)
+        barrier.wait_for(1)
+        before = d.workers()
+        for pid in before.values():
+            os.kill(pid, signal.SIGKILL)
+        r = lib.good(t, lib.driver.finish(call))
+        barrier.release()
+        t.eq(r["text"], "heard 2: two", mode + ": answer")
+        lib.say(t, conv, "three", mode)
+        t.eq(A.history(A.requests[-1]),
+             [("user", "one"), ("assistant", "heard 1: one"),
+              ("user", "two"), ("assistant", "heard 2: two"),
+              ("user", "three")], mode + ": one turn each")
+        wait.until(lambda: len(d.workers()) == len(before), 10, "workers")
 
 
 tap.main()

@@ -86,7 +86,7 @@ def errors(t):
           "MODEL_AUTHENTICATION"), repr(e))
 
 
-@tap.case("its own retries: none for what the caller got wrong")
+@tap.case("its own retries")
 def retries(t):
     d = lib.ready()
     via = relay.Relay(d.addr)
@@ -98,6 +98,13 @@ def retries(t):
         r = lib.call("say", conv=conv, text="x", mode="plain")
         t.ok(r["error"] is not None, repr(r))
         t.eq(len(via.requests), count, "requests for %s" % model)
+    # A 503 is asked again, though the answer says not to.
+    del via.requests[:]
+    A.behave(provider.status(500))
+    r = lib.call("say", conv=lib.open(d, model="gpt", base=via.base_url,
+                                      retries=1), text="x", mode="plain")
+    t.eq(r["error"]["status"], 503, repr(r))
+    t.eq(len(via.requests), 2, "requests of a 503")
     # A broken connection is asked again, and is one turn.
     for mode in lib.modes:
         conv = name()

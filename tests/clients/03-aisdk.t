@@ -60,6 +60,20 @@ def structured(t):
          "the schema was passed on")
 
 
+@tap.case("a route that is named like a reasoning model")
+def reasoning(t):
+    d = lib.ready()
+    for mode in lib.modes:
+        conv = lib.open(d, model="gpt-5-mini", system="Be brief.",
+                        settings={"maxOutputTokens": 77, "temperature": 1})
+        t.eq(lib.say(t, conv, "hi", mode)["text"], "heard 1: hi", mode)
+        request = C.requests[-1]
+        t.eq(C.history(request), [("system", "Be brief."), ("user", "hi")],
+             "the developer's words")
+        t.eq(request.json["max_tokens"], 77, "max_completion_tokens")
+        calm(t)
+
+
 ERRORS = [
     # what goes wrong, model, status, type, code, param
     (None, "gpt-99", 404, "invalid_request_error", "model_not_found",
@@ -102,7 +116,7 @@ def errors(t):
           "a wrong key")
 
 
-@tap.case("its own retries: none for what the caller got wrong")
+@tap.case("its own retries")
 def retries(t):
     d = lib.ready()
     via = relay.Relay(d.addr)

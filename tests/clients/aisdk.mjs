@@ -5,6 +5,9 @@ import { Output, generateText, jsonSchema, stepCountIs, streamText, tool }
 import { z } from "zod";
 import { TOOLS, attempt, describe, serve } from "./rpc.mjs";
 
+// Warnings of the SDK (a model "does not support" a setting) go to stdout.
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
 const conversations = new Map();
 
 function makeModel({ base, key, headers, model }) {
@@ -60,9 +63,10 @@ const run = (mode, request, state, emit = () => {}) =>
 	mode === "plain" ? generateText(request) : stream(request, state, emit);
 
 serve({
-	async open({ conv, system, tools: names, thin, retries, ...rest }) {
+	async open({ conv, system, tools: names, thin, retries, settings,
+	    ...rest }) {
 		conversations.set(conv, { model: makeModel(rest), system, thin,
-			retries, messages: [],
+			retries, settings, messages: [],
 			tools: tools(names ?? []) });
 	},
 
@@ -77,7 +81,7 @@ serve({
 		if (text !== undefined)
 			news.push({ role: "user", content: text });
 		c.messages.push(...news);
-		const request = { model: c.model, maxRetries: c.retries,
+		const request = { ...c.settings, model: c.model, maxRetries: c.retries,
 			system: c.system, tools: c.tools,
 			messages: c.thin ? news : [...c.messages] };
 		return attempt(async (state) => {

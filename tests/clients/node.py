@@ -86,7 +86,6 @@ class Driver:
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(("OPENAI_", "LANG", "AI_", "NODE_")) and
                not k.lower().endswith("_proxy")}
-        env["AI_SDK_LOG_WARNINGS"] = "false"
         self._calls[0] = Call()
         self.proc = subprocess.Popen(
             [os.path.join(PLACE, "bin", "node"), _copy(self.script)],
@@ -100,7 +99,11 @@ class Driver:
 
     def _read(self):
         for line in self.proc.stdout:
-            v = json.loads(line)
+            try:
+                v = json.loads(line)
+            except ValueError:
+                self._errors.append("on stdout: " + line)
+                continue
             with self._cond:
                 call = self._calls[v["n"]]
                 if "event" in v:

@@ -16,6 +16,9 @@ net.Socket.prototype.connect = function (...args) {
 	return connect.apply(this, args);
 };
 
+// stdout is ours.
+console.log = console.info = console.debug = console.error;
+
 // serve({op: async (params, emit) => result}); emit(value) tells the test
 // something before the call has ended.
 export function serve(ops) {

@@ -1,6 +1,7 @@
 """What every client library must be able to do against the daemon: declared
 once, run for each library, in each of its modes and for both dialects."""
 import itertools
+import json
 import os
 import sys
 
@@ -26,6 +27,7 @@ def make():
     conf.route("r", ["c/model-c", "a/model-a"])
     conf.route("gpt", ["a/model-a"])
     conf.route("claude", ["c/model-c"])
+    conf.route("gpt-5-mini", ["c/model-c"])
     conf.route("slow", ["a/model-a"], deadline_ms=400)
     d = Daemon(conf).start()
     d.key = d.ctl("keys", "create", "--tenant", "acme")["secret"]
@@ -122,14 +124,13 @@ def upstream(p, calls):
 
 
 def arguments(a):
-    import json
     return json.loads(a or "{}")
 
 
 def declare(lib):
     case = tap.case
 
-    @case("versions")
+    @case("versions", 300)
     def versions(t):
         lib.driver.start()
         t.diag("node %s, %s" % (lib.driver.version, ", ".join(
