@@ -219,6 +219,7 @@ def fails(t, d, via, want, body=None, mode=None, kind=None, count=1, **more):
               e.get("param")), want, what)
         t.ok(e["message"].startswith("%s " % want[1]), "message")
         t.ok(len(e["message"]) > 8, "message " + e["message"])
+        t.ok(e["requestID"], "an id to report it by")
         t.eq(len(via.requests), count, what + " requests at the daemon")
         out = e
     return out
