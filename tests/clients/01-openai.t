@@ -376,6 +376,27 @@ def broken(t):
                  [("user", "one"), ("assistant", "heard 1: one"),
                   ("user", "two"), ("assistant", "heard 2: two"),
                   ("user", "three")], what + "one turn each")
+            t.eq(len(A.requests), 3, what + "one bill each")
+
+
+@tap.case("an Idempotency-Key: told again, and 409 for another request")
+def idempotent(t):
+    d = lib.ready()
+    via = via_relay(t, d)
+    for mode in lib.modes:
+        A.take()
+        body = {"model": "gpt", "messages": U}
+        key = {"headers": {"Idempotency-Key": "key of " + mode}}
+        one = lib.good(t, lib.call("raw", body=body, mode=mode, options=key,
+                                   **lib.to(d)))
+        two = lib.good(t, lib.call("raw", body=body, mode=mode, options=key,
+                                   **lib.to(d)))
+        for k in ("id", "text", "finish", "model"):
+            t.eq(two[k], one[k], mode + ": " + k)
+        t.eq(len(A.requests), 1, mode + ": one bill")
+        e = fails(t, d, via, ("ConflictError", 409, "invalid_request_error",
+                              "idempotency_key_reused", None),
+                  {"temperature": 0.5}, "plain", options=key)
 
 
 @tap.case("a connection that breaks inside a stream is an error")

@@ -119,4 +119,24 @@ def retries(t):
               ("user", "two")], mode + ": one turn each")
 
 
+@tap.case("an answer that was lost on its way is one turn of the history")
+def lost(t):
+    d = lib.ready()
+    via = relay.Relay(d.addr)
+    t.cleanup(via.close)
+    for mode in lib.modes:
+        fresh()
+        conv = name()
+        lib.open(d, conv, base=via.base_url, retries=2,
+                 headers={"X-Holdfast-Session": conv})
+        lib.say(t, conv, "one", mode)
+        via.script("lose")
+        t.eq(lib.say(t, conv, "two", mode)["text"], "heard 2: two", mode)
+        lib.say(t, conv, "three", mode)
+        t.eq(A.history(A.requests[-1]),
+             [("user", "one"), ("assistant", "heard 1: one"),
+              ("user", "two"), ("assistant", "heard 2: two"),
+              ("user", "three")], mode + ": one turn each")
+
+
 tap.main()
