@@ -80,13 +80,29 @@ def machine_paths(top):
     return found
 
 
+CONFLICT = re.compile(r"^(?:<{7}|>{7}) ")
+
+
+def conflicts(top):
+    """Marks of a merge that nobody finished."""
+    found = []
+    for path in common.files(top, PLACES, TEXT):
+        with open(os.path.join(top, path), encoding="utf-8",
+                  errors="replace") as f:
+            for n, line in enumerate(f, 1):
+                if CONFLICT.match(line):
+                    found.append("%s:%d: %s" % (path, n, line.strip()))
+    return found
+
+
 CHECKS = [
     ("no banned calls", calls),
     ("no plain BEGIN", begins),
     ("nobody but the store opens database files", opens),
     ("no paths of one machine", machine_paths),
+    ("no marks of an unfinished merge", conflicts),
 ]
-A, B, O, M = [name for name, _ in CHECKS]
+A, B, O, M, C = [name for name, _ in CHECKS]
 PLANTED = [
     (A, {"base/a.c": "void f(void) { strcpy(a, b); }\n"}, "strcpy"),
     (A, {"store/a.c": "int x = system (cmd);\n"}, "system"),
@@ -97,6 +113,8 @@ PLANTED = [
     (O, {"workers/a.c": "fd = open(c->database, O_RDONLY);\n"}, "a.c:1"),
     (O, {"ctl/a.c": 'f = fopen(join(p, "-wal"), "r");\n'}, "a.c:1"),
     (M, {"docs/a.md": "see /" + "work/main/x\n"}, "a.md:1"),
+    (C, {"tests/regress/a.t": "x\n" + ">" * 7 + " 4acac99 (x)\n"},
+     "a.t:2"),
 ]
 
 if __name__ == "__main__":
