@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <string.h>
 
 #include "base/conf.h"
@@ -138,9 +139,13 @@ main(int argc, char **argv)
 		fputs(usage, stderr);
 		return HF_EXIT_USAGE;
 	}
-	if (cl.has_role)
+	if (cl.has_role) {
+		/* Executed by a link of /proc, it would be called "exe". */
+		prctl(PR_SET_NAME, cl.role.keeper ? "holdfast-keeper" :
+		    "holdfast-worker");
 		return cl.role.keeper ? hf_keeper_main(&cl.role) :
 		    hf_worker_main(&cl.role);
+	}
 	if (cl.help) {
 		fputs(usage, stdout);
 		return HF_EXIT_OK;
