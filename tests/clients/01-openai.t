@@ -500,4 +500,26 @@ def killed(t):
         wait.until(lambda: len(d.workers()) == len(before), 10, "workers")
 
 
+@tap.case("reloads under load: pooled connections of the library cope", 60)
+def reloads(t):
+    d = lib.ready()
+    session = name() + "-"
+    said = ["remember k%d is v%d" % (i, i) for i in range(24)]
+    r = lib.call("many", texts=said, session=session, model="m",
+                 **lib.to(d, retries=2))
+    for n in range(1, 4):
+        since = len(d.log.lines)
+        said = ["recall k%d" % i for i in range(24)]
+        calls = [lib.driver.begin("many", texts=said, session=session,
+                                  model="m", **lib.to(d, retries=2))
+                 for _ in range(3)]
+        d.proc.send_signal(signal.SIGHUP)
+        for call in calls:
+            r = lib.driver.finish(call)
+            t.eq(r, ["k%d is v%d" % (i, i) for i in range(24)],
+                 "answers over reload %d" % n)
+        d.log.wait(r"reload: done", 40, since=since)
+    calm(t)
+
+
 tap.main()

@@ -70,7 +70,7 @@ serve({
 			tools: tools(names ?? []) });
 	},
 
-	async say({ conv, text, results, mode }, emit) {
+	async say({ conv, text, results, mode, thin }, emit) {
 		const c = conversations.get(conv);
 		const news = [];
 		if (results)
@@ -83,7 +83,7 @@ serve({
 		c.messages.push(...news);
 		const request = { ...c.settings, model: c.model, maxRetries: c.retries,
 			system: c.system, tools: c.tools,
-			messages: c.thin ? news : [...c.messages] };
+			messages: thin ?? c.thin ? news : [...c.messages] };
 		return attempt(async (state) => {
 			const r = await run(mode, request, state, emit);
 			c.names = Object.fromEntries(r.toolCalls.map((k) =>

@@ -45,6 +45,7 @@ else
 	name=node-linux-$arch
 	npm install --prefix "$dir/node" --no-save --no-package-lock \
 	    --ignore-scripts --no-audit --no-fund --loglevel=error \
+	    --fetch-retries=1 --fetch-timeout=60000 \
 	    "$name@$node_version" >"$dir/npm.log" 2>&1 </dev/null ||
 	    fail "npm install $name: $(grep -v '^$' "$dir/npm.log" | head -1)"
 	ln -sf "../node/node_modules/$name/bin/node" "$dir/bin/node"
@@ -53,7 +54,8 @@ fi
 cp "$here/package.json" "$here/package-lock.json" "$dir/" ||
     fail "cannot write to $dir"
 (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline \
-    --loglevel=error) >"$dir/npm.log" 2>&1 </dev/null ||
+    --fetch-retries=1 --fetch-timeout=60000 --loglevel=error) \
+    >"$dir/npm.log" 2>&1 </dev/null ||
     fail "npm ci: $(grep -v '^$' "$dir/npm.log" | head -1)"
 "$dir/bin/node" --version >/dev/null || fail "$dir/bin/node does not run"
 echo "$want $node_version" >"$dir/installed"

@@ -51,19 +51,18 @@ serve({
 		let model = makeModel({ ...rest });
 		if (names && names.length > 0)
 			model = model.bindTools(tools(names));
-		conversations.set(conv, { model, thin,
-			system: thin ? messages : [],
+		conversations.set(conv, { model, thin, system: messages,
 			messages: [...messages] });
 	},
 
-	async say({ conv, text, results, mode }, emit) {
+	async say({ conv, text, results, mode, thin }, emit) {
 		const c = conversations.get(conv);
 		const news = (results ?? []).map((r) => new ToolMessage({
 			tool_call_id: r.id, content: r.content }));
 		if (text !== undefined)
 			news.push(new HumanMessage(text));
 		c.messages.push(...news);
-		const messages = c.thin ? [...c.system, ...news] : c.messages;
+		const messages = thin ?? c.thin ? [...c.system, ...news] : c.messages;
 		return attempt(async (state) => {
 			const message = mode === "plain" ?
 			    await c.model.invoke(messages) :

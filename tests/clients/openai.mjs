@@ -98,8 +98,8 @@ async function helper(c, body, state, options, emit) {
 
 const modes = { plain, stream, helper };
 
-async function say({ conv, text, results, mode, usage, extra, options },
-    emit) {
+async function say({ conv, text, results, mode, usage, extra, options,
+    thin }, emit) {
 	const c = conversations.get(conv);
 	const news = [];
 	for (const r of results ?? [])
@@ -109,7 +109,7 @@ async function say({ conv, text, results, mode, usage, extra, options },
 		news.push({ role: "user", content: text });
 	c.messages.push(...news);
 	const body = { model: c.model,
-		messages: c.thin ? [...c.system, ...news] : c.messages,
+		messages: thin ?? c.thin ? [...c.system, ...news] : c.messages,
 		...extra };
 	if (c.tools.length > 0)
 		body.tools = tools(c.tools);
@@ -128,7 +128,7 @@ async function say({ conv, text, results, mode, usage, extra, options },
 async function open({ conv, model, system, tools, thin, ...rest }) {
 	const messages = system ? [{ role: "system", content: system }] : [];
 	conversations.set(conv, { client: makeClient(rest), model,
-		tools: tools ?? [], thin, system: thin ? messages : [],
+		tools: tools ?? [], thin, system: messages,
 		messages: [...messages] });
 }
 

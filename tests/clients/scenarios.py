@@ -3,6 +3,7 @@ once, run for each library, in each of its modes and for both dialects."""
 import itertools
 import json
 import os
+import random
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
@@ -125,6 +126,74 @@ def upstream(p, calls):
 
 def arguments(a):
     return json.loads(a or "{}")
+
+
+class Play:
+    """One random conversation and what it must have told by now."""
+
+    def __init__(self, lib, t, rng):
+        self.lib, self.t, self.rng = lib, t, rng
+        self.conv = name()
+        self.want = [("system", "Be brief.")]
+        self.calls = 0		# so far in the conversation
+        self.pending = []	# ids that wait for a result
+        lib.open(_get(), self.conv, system="Be brief.", retries=0,
+                 tools=["look", "weather", "order"],
+                 headers={"X-Holdfast-Session": self.conv})
+
+    def said(self, p, n):
+        """What the provider is to answer: text, calls, or both."""
+        rng = self.rng
+        calls = []
+        if rng.random() < 0.4:
+            for k in range(rng.randint(1, 3)):
+                args = rng.choice(["", "{}", '{"city": "R\u00f6m %d"}' % n,
+                                   '{"id": "2512292042121000001", "qty": %d}'
+                                   % n])
+                tool = ("weather" if "city" in args else
+                        "order" if "qty" in args else "look")
+                calls.append(("x_%d_%d" % (n, k), tool, args))
+        text = rng.choice(["", "answer %d" % n, TEXT + str(n)])
+        return (text or ("" if calls else "ok %d" % n), upstream(p, calls))
+
+    def step(self, n):
+        rng, lib, t = self.rng, self.lib, self.t
+        dead = rng.choice((None, None, A, C))
+        p = C if dead is A else A
+        for q in (A, C):
+            if q is dead:
+                q.down()
+            else:
+                q.up()
+        text, calls = self.said(p, n)
+        p.script(provider.answer(text, calls))
+        news = {}
+        if self.pending:
+            news["results"] = [{"id": i, "content": "result %s" % i[-6:]}
+                               for i in self.pending]
+            first = self.calls - len(self.pending)
+            self.want += [("result", first + k, r["content"])
+                          for k, r in enumerate(news["results"])]
+            self.pending = []
+        else:
+            news["text"] = "message %d" % n
+            self.want.append(("user", news["text"]))
+        mode = rng.choice(lib.modes)
+        thin = rng.random() < 0.5
+        r = lib.good(t, lib.call("say", conv=self.conv, mode=mode, thin=thin,
+                                 **news))
+        what = "step %d %s thin=%s dead=%s: " % (
+            n, mode, thin, dead and dead.dialect)
+        t.eq(numbered(p.history(p.requests[-1])), self.want, what + "heard")
+        t.eq(r["text"], text, what + "text")
+        t.eq([(c["name"], c["args"]) for c in r["calls"]],
+             [(m, arguments(a)) for _, m, a in calls], what + "calls")
+        if text:
+            self.want.append(("assistant", text))
+        for c in r["calls"]:
+            self.want.append(("call", self.calls, c["name"], c["args"]))
+            self.calls += 1
+            self.pending.append(c["id"])
 
 
 def declare(lib):
@@ -307,3 +376,19 @@ def declare(lib):
                 t.eq(r, ["secret-%d is canary-%d-0" % (i, i)
                          for i in range(n)], "what the fallback knew")
         calm(t)
+
+    @case("random conversations: tools, deaths, thin and full, all modes",
+          600)
+    def play(t):
+        lib.ready()
+        long = bool(os.environ.get("HF_TEST_LONG"))
+        seed = int(os.environ.get("HF_TEST_SEED") or
+                   random.randrange(1 << 30))
+        t.diag("HF_TEST_SEED=%d" % seed)
+        for k in range(40 if long else 2):
+            fresh()
+            play = Play(lib, t, random.Random(seed + k))
+            t.reporter(lambda: "seed %d" % (seed + k))
+            for n in range(40 if long else 15):
+                play.step(n)
+            calm(t)
