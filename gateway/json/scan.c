@@ -57,6 +57,7 @@ take_value(const char *p, const char *end, struct hf_json *v)
 {
 	const char *to;
 
+	v->index = NULL;
 	switch (*p) {
 	case '"':
 		v->type = HF_JSON_STRING;
@@ -128,12 +129,41 @@ hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
 	return true;
 }
 
+void
+hf_json_index(struct hf_json *obj, struct hf_json_index *index)
+{
+	struct hf_json k, v;
+	size_t pos = 0;
+
+	index->n = 0;
+	obj->index = NULL;
+	while (hf_json_next_member(*obj, &pos, &k, &v)) {
+		if (index->n == HF_JSON_INDEX_MAX)
+			return;
+		index->key[index->n] = k;
+		index->value[index->n++] = v;
+	}
+	if (obj->type == HF_JSON_OBJECT)
+		obj->index = index;
+}
+
+static struct hf_json
+get_indexed(const struct hf_json_index *index, const char *key)
+{
+	for (unsigned i = index->n; i-- > 0;)
+		if (hf_json_key_is(index->key[i], key))
+			return index->value[i];
+	return absent;
+}
+
 struct hf_json
 hf_json_get(struct hf_json obj, const char *key)
 {
 	struct hf_json k, v, found = absent;
 	size_t pos = 0;
 
+	if (obj.index != NULL)
+		return get_indexed(obj.index, key);
 	while (hf_json_next_member(obj, &pos, &k, &v))
 		if (hf_json_key_is(k, key))
 			found = v;

@@ -29,6 +29,15 @@ enum hf_json_type {
 struct hf_json {
 	enum hf_json_type type;
 	struct hf_str	  raw;
+	const struct hf_json_index *index;	/* of an object, or NULL */
+};
+
+/* An object's members, for those who ask one object for many keys. */
+#define HF_JSON_INDEX_MAX	48
+struct hf_json_index {
+	unsigned	n;
+	struct hf_json	key[HF_JSON_INDEX_MAX];
+	struct hf_json	value[HF_JSON_INDEX_MAX];
 };
 
 /*
@@ -51,6 +60,10 @@ bool	hf_json_next_element(struct hf_json arr, size_t *pos,
 /* Member by (decoded) key; the last one wins, as in most parsers; type NONE
  * when absent or when 'obj' is not an object. */
 struct hf_json hf_json_get(struct hf_json obj, const char *key);
+/* Find the members of 'obj' once: hf_json_get() of it and of its copies then
+ * asks 'index', which must live as long as they do, instead of walking over
+ * all of the text.  An object with too many members stays as it is. */
+void	hf_json_index(struct hf_json *obj, struct hf_json_index *index);
 /* Path of keys: hf_json_path(v, "choices", "0", NULL); digits index arrays.*/
 struct hf_json hf_json_path(struct hf_json v, ...)
 	    __attribute__((sentinel));

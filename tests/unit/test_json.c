@@ -280,6 +280,40 @@ test_spans(void **state)
 	assert_false(hf_json_string_is(hf_json_get(v, "-"), ""));
 }
 
+/* An index answers as the text does: the last of equal keys, escaped keys;
+ * one that is too small is not used. */
+static void
+test_index(void **state)
+{
+	struct hf_json v = parse("{\"a\":1,\"\\u0062\":[2],\"a\":3,\"\":{}}");
+	struct hf_json plain = v, big, w;
+	static struct hf_json_index index;
+	static const char *const key[] = { "a", "b", "", "c", "\\u0062" };
+	struct hf_buf text;
+
+	(void)state;
+	hf_json_index(&v, &index);
+	assert_int_equal(index.n, 4);
+	for (size_t i = 0; i < hf_countof(key); i++) {
+		w = hf_json_get(plain, key[i]);
+		assert_int_equal(hf_json_get(v, key[i]).type, w.type);
+		assert_ptr_equal(hf_json_get(v, key[i]).raw.p, w.raw.p);
+	}
+	assert_null(hf_json_get(v, "").index);
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	for (int i = 0; i <= HF_JSON_INDEX_MAX; i++)
+		hf_buf_printf(&text, "%s\"k%d\":%d", i == 0 ? "{" : ",", i, i);
+	hf_buf_putc(&text, '}');
+	big = parse(text.data);
+	hf_json_index(&big, &index);
+	assert_null(big.index);
+	expect_raw(hf_json_get(big, "k48"), HF_JSON_NUMBER, "48");
+	w = hf_json_get(big, "k0");
+	hf_json_index(&w, &index);
+	assert_null(w.index);
+	hf_buf_free(&text);
+}
+
 static void
 test_iterate(void **state)
 {
@@ -536,6 +570,7 @@ main(void)
 		cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_position),
 		cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_iterate),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_repairs_everywhere),
