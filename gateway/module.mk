@@ -25,7 +25,8 @@ libgateway_a_SOURCES += \
 	gateway/provider/retry_hint.c gateway/provider/tools.c
 
 # upstream
-libgateway_a_SOURCES += gateway/upstream/internal.h gateway/upstream/loop.c \
+libgateway_a_SOURCES += gateway/upstream/handle.c \
+	gateway/upstream/internal.h gateway/upstream/loop.c \
 	gateway/upstream/resolve.c gateway/upstream/resolve.h \
 	gateway/upstream/result.c gateway/upstream/sse.c \
 	gateway/upstream/sse.h gateway/upstream/upstream.c \

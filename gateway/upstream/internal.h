@@ -28,7 +28,6 @@ struct hf_call {
 	struct curl_slist	*address_list;
 	struct hf_resolve_wait	*wait;
 	struct hf_http_request	 rq;	/* owned */
-	size_t			 sent;	/* of the body */
 	char			*host;
 	int			 port;
 	struct event		 timer;	/* resolve + connect */
@@ -38,6 +37,7 @@ struct hf_call {
 	int			 status;
 	bool			 got_headers; /* the final ones, handed over */
 	bool			 any_byte;
+	bool			 repeated; /* libcurl tried to, and was stopped */
 	bool			 pause;	/* wanted by the caller */
 	bool			 paused; /* libcurl was told so */
 	const struct hf_call_ops *ops;
@@ -48,9 +48,11 @@ struct hf_call {
 /* libcurl's socket and its event. */
 struct hf_upstream_sock {
 	struct event	 ev;
-	bool		 used;
-	int		 what;	/* CURL_POLL_* */
+	short		 armed;	/* what 'ev' waits for; 0: not added */
+	bool		 wanted; /* libcurl waits for it */
 };
+
+#define HF_UPSTREAM_SPARE	128	/* easy handles kept */
 
 struct hf_upstream {
 	struct event_base *base;
@@ -63,6 +65,8 @@ struct hf_upstream {
 	LIST_HEAD(, hf_call) calls;
 	unsigned	 n_calls;
 	unsigned	 n_dead;	/* DEAD ones in 'calls' */
+	CURL		*spare[HF_UPSTREAM_SPARE];
+	size_t		 n_spare;
 	unsigned	 depth;		/* > 0: inside libcurl */
 	bool		 closing;
 };
@@ -70,6 +74,11 @@ struct hf_upstream {
 /* upstream.c: libcurl reported this transfer as finished. */
 void	hf_call_finished(struct hf_call *c, CURLcode rc);
 void	hf_upstream_reap(struct hf_upstream *u);
+
+/* handle.c: a handle for c->rq in c->easy; false when there is no memory. */
+bool	hf_handle_get(struct hf_call *c) HF_MUST_CHECK;
+void	hf_handle_put(struct hf_call *c);	/* back, not in libcurl's use */
+void	hf_handles_free(struct hf_upstream *u);
 
 /* loop.c */
 int	hf_upstream_loop_init(struct hf_upstream *u, struct hf_error *e);

@@ -12,12 +12,15 @@
 #include "base/check.h"
 #include "gateway/upstream/internal.h"
 
+#define POOL_MAX	512L	/* idle connections kept */
+
 static void
 forget(struct hf_upstream *u, curl_socket_t fd)
 {
 	if (fd < 0 || (size_t)fd >= u->n_sock || u->sock[fd] == NULL)
 		return;
-	event_del(&u->sock[fd]->ev);
+	if (u->sock[fd]->armed != 0)
+		event_del(&u->sock[fd]->ev);
 	free(u->sock[fd]);
 	u->sock[fd] = NULL;
 }
@@ -44,8 +47,16 @@ static void
 sock_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct hf_upstream *u = arg;
+	struct hf_upstream_sock *s = u->sock[fd];
 	int mask = 0;
 
+	if (!s->wanted) {
+		/* Something came on an idle connection, most likely its end;
+		 * libcurl finds out before it uses it again. */
+		event_del(&s->ev);
+		s->armed = 0;
+		return;
+	}
 	if ((what & EV_READ) != 0)
 		mask |= CURL_CSELECT_IN;
 	if ((what & EV_WRITE) != 0)
@@ -53,41 +64,47 @@ sock_event(evutil_socket_t fd, short what, void *arg)
 	action(u, fd, mask);
 }
 
-static int
-sock_changed(CURL *easy, curl_socket_t fd, int what, void *arg, void *sockp)
+static struct hf_upstream_sock *
+sock_at(struct hf_upstream *u, curl_socket_t fd)
 {
-	struct hf_upstream *u = arg;
-	struct hf_upstream_sock *s;
-	short events = EV_PERSIST;
+	size_t n = (size_t)fd + 64;
 
-	(void)easy;
-	(void)sockp;
-	if (what == CURL_POLL_REMOVE) {
-		forget(u, fd);
-		return 0;
-	}
 	if ((size_t)fd >= u->n_sock) {
-		size_t n = (size_t)fd + 64;
-
 		u->sock = realloc(u->sock, n * sizeof(struct hf_upstream_sock *));
 		HF_CHECK(u->sock != NULL);
 		memset(u->sock + u->n_sock, 0,
 		    (n - u->n_sock) * sizeof(struct hf_upstream_sock *));
 		u->n_sock = n;
 	}
-	s = u->sock[fd];
-	if (s == NULL)
-		s = u->sock[fd] = hf_xcalloc(1, sizeof(*s));
-	else if (s->what == what)
-		return 0;
-	else
-		event_del(&s->ev);
-	s->what = what;
-	if ((what & CURL_POLL_IN) != 0)
+	if (u->sock[fd] == NULL)
+		u->sock[fd] = hf_xcalloc(1, sizeof(*u->sock[fd]));
+	return u->sock[fd];
+}
+
+static int
+sock_changed(CURL *easy, curl_socket_t fd, int what, void *arg, void *sockp)
+{
+	struct hf_upstream *u = arg;
+	struct hf_upstream_sock *s = sock_at(u, fd);
+	short events = 0;
+
+	(void)easy;
+	(void)sockp;
+	s->wanted = what != CURL_POLL_REMOVE;
+	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
 		events |= EV_READ;
-	if ((what & CURL_POLL_OUT) != 0)
+	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
 		events |= EV_WRITE;
-	event_assign(&s->ev, u->base, fd, events, sock_event, u);
+	/* Between two requests nothing is changed: that would be two system
+	 * calls for each. */
+	if (s->armed == events || (!s->wanted && s->armed == EV_READ))
+		return 0;
+	if (s->armed != 0)
+		event_del(&s->ev);
+	s->armed = events;
+	if (events == 0)
+		return 0;
+	event_assign(&s->ev, u->base, fd, events | EV_PERSIST, sock_event, u);
 	event_add(&s->ev, NULL);
 	return 0;
 }
@@ -148,6 +165,9 @@ hf_upstream_loop_init(struct hf_upstream *u, struct hf_error *e)
 	curl_multi_setopt(u->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
 	curl_multi_setopt(u->multi, CURLMOPT_TIMERDATA, u);
 	curl_multi_setopt(u->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+	/* Its own limit follows the transfers of the moment, so that a burst's
+	 * connections are closed when it ends and opened by the next. */
+	curl_multi_setopt(u->multi, CURLMOPT_MAXCONNECTS, POOL_MAX);
 	return 0;
 }
 

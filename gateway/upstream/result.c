@@ -118,9 +118,11 @@ hf_call_classify(const struct hf_call *c, CURLcode rc,
 	}
 	if (rc == CURLE_OK)
 		rc = CURLE_WEIRD_SERVER_REPLY;
+	if (c->repeated)
+		rc = CURLE_SEND_FAIL_REWIND;
 	name_failure(c, rc, r);
 	if (rc == CURLE_SEND_FAIL_REWIND)
 		r->reused = true;
-	snprintf(r->detail, sizeof(r->detail), "%.159s",
-	    c->detail[0] != '\0' ? c->detail : curl_easy_strerror(rc));
+	snprintf(r->detail, sizeof(r->detail), "%.159s", c->repeated ?
+	    "the pooled connection died" : c->detail[0] != '\0' ? c->detail : curl_easy_strerror(rc));
 }

@@ -25,7 +25,6 @@
 #include "gateway/upstream/internal.h"
 
 #define HEADERS_MAX	(256 * 1024)	/* bytes of a response's headers */
-#define POOL_AGE_S	30L		/* idle connections older: not used */
 
 static void	work(evutil_socket_t fd, short what, void *arg);
 static void	connect_late(evutil_socket_t fd, short what, void *arg);
@@ -70,6 +69,7 @@ hf_upstream_free(struct hf_upstream *u)
 		if (c->state != HF_CALL_DEAD)
 			hf_call_cancel(c);
 	hf_upstream_reap(u);
+	hf_handles_free(u);
 	hf_upstream_loop_free(u);
 	hf_resolver_free(u->resolver);
 	if (u->work != NULL)
@@ -89,8 +89,7 @@ call_free(struct hf_call *c)
 {
 	evtimer_del(&c->timer);
 	hf_resolve_cancel(c->wait);
-	if (c->easy != NULL)
-		curl_easy_cleanup(c->easy);
+	hf_handle_put(c);
 	curl_slist_free_all(c->header_list);
 	curl_slist_free_all(c->address_list);
 	hf_buf_free(&c->rq.url);
@@ -166,83 +165,6 @@ hf_call_pause(struct hf_call *c, bool pause)
 		event_active(c->u->work, 0, 0);
 }
 
-/* --- libcurl's callbacks --- */
-
-static size_t
-on_read(char *to, size_t size, size_t n, void *arg)
-{
-	struct hf_call *c = arg;
-	size_t room = size * n, left = c->rq.body.size - c->sent;
-
-	if (room > left)
-		room = left;
-	if (room > 0)
-		memcpy(to, c->rq.body.data + c->sent, room);
-	c->sent += room;
-	return room;
-}
-
-static size_t
-on_header(char *p, size_t size, size_t n, void *arg)
-{
-	struct hf_call *c = arg;
-	struct hf_str line = { p, size * n };
-
-	c->any_byte = true;
-	if (c->state == HF_CALL_DEAD)
-		return 0;
-	if (c->got_headers)
-		return line.size;	/* a trailer */
-	if (line.size >= 5 && memcmp(p, "HTTP/", 5) == 0) {
-		const char *sp = memchr(p, ' ', line.size);
-
-		hf_buf_reset(&c->headers);
-		c->status = sp == NULL ? 0 : atoi(sp + 1);
-		return line.size;
-	}
-	if (line.size > 0 && p[0] != '\r' && p[0] != '\n') {
-		hf_buf_putstr(&c->headers, line);
-		return hf_buf_ok(&c->headers) ? line.size : 0;
-	}
-	if (c->status >= 100 && c->status < 200)
-		return line.size;	/* the real one follows */
-	c->got_headers = true;
-	c->ops->headers(c->arg, c->status, hf_buf_str(&c->headers));
-	return c->state == HF_CALL_DEAD ? 0 : line.size;
-}
-
-static size_t
-on_data(char *p, size_t size, size_t n, void *arg)
-{
-	struct hf_call *c = arg;
-
-	c->any_byte = true;
-	if (c->state == HF_CALL_DEAD)
-		return CURL_WRITEFUNC_ERROR;
-	if (c->pause) {
-		c->paused = true;
-		return CURL_WRITEFUNC_PAUSE;	/* the same bytes come again */
-	}
-	c->ops->data(c->arg, (struct hf_str){ p, size * n });
-	return c->state == HF_CALL_DEAD ? CURL_WRITEFUNC_ERROR : size * n;
-}
-
-/* The connection stands (TLS too) and the request is about to be sent. */
-static int
-on_connected(void *arg, char *peer, char *self, int peer_port, int self_port)
-{
-	struct hf_call *c = arg;
-
-	(void)peer;
-	(void)self;
-	(void)peer_port;
-	(void)self_port;
-	c->connected_us = hf_now_us();
-	evtimer_del(&c->timer);
-	return c->state == HF_CALL_DEAD ? CURL_PREREQFUNC_ABORT
-	    : CURL_PREREQFUNC_OK;
-}
-
 /* --- starting --- */
 
 static struct curl_slist *
@@ -292,52 +214,6 @@ set_headers(struct hf_call *c, struct hf_error *e)
 	c->header_list = l;
 	curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, l);
 	return 0;
-}
-
-static void
-set_options(struct hf_call *c)
-{
-	CURL *h = c->easy;
-
-	curl_easy_setopt(h, CURLOPT_PRIVATE, c);
-	curl_easy_setopt(h, CURLOPT_URL, c->rq.url.data);
-	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->detail);
-	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(h, CURLOPT_PROXY, "");
-	curl_easy_setopt(h, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-	curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(h, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-	curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(h, CURLOPT_HTTP_VERSION,
-	    (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(h, CURLOPT_USERAGENT, "holdfast/" PACKAGE_VERSION);
-	curl_easy_setopt(h, CURLOPT_MAXAGE_CONN, POOL_AGE_S);
-	curl_easy_setopt(h, CURLOPT_TCP_NODELAY, 1L);
-	curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, 30L);
-	curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, 10L);
-	/* The timer of ours is the deadline; this one only a fence. */
-	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS,
-	    (long)c->connect_ms + 5000);
-	curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION,
-	    hf_upstream_close_socket);
-	curl_easy_setopt(h, CURLOPT_CLOSESOCKETDATA, c->u);
-	curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, on_connected);
-	curl_easy_setopt(h, CURLOPT_PREREQDATA, c);
-	curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(h, CURLOPT_HEADERDATA, c);
-	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
-	curl_easy_setopt(h, CURLOPT_WRITEDATA, c);
-	if (c->rq.body.size == 0)
-		return;
-	/* A read function and no seek function: the library cannot send the
-	 * body a second time on its own. */
-	curl_easy_setopt(h, CURLOPT_POST, 1L);
-	curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE,
-	    (curl_off_t)c->rq.body.size);
-	curl_easy_setopt(h, CURLOPT_READFUNCTION, on_read);
-	curl_easy_setopt(h, CURLOPT_READDATA, c);
 }
 
 /* Host and port of the URL; literals need no resolver. */
@@ -443,8 +319,7 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 	hf_buf_init(&c->headers, HEADERS_MAX);
 	evtimer_assign(&c->timer, u->base, connect_late, c);
 	take_request(c, rq);
-	c->easy = curl_easy_init();
-	if (c->easy == NULL)
+	if (!hf_handle_get(c))
 		rc = hf_fail(e, HF_ENOMEM, "curl_easy_init");
 	else if ((rc = parse_url(c, &literal, e)) == 0)
 		rc = set_headers(c, e);
@@ -452,7 +327,6 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 		call_free(c);
 		return rc;
 	}
-	set_options(c);
 	LIST_INSERT_HEAD(&u->calls, c, entry);
 	u->n_calls++;
 	evtimer_add(&c->timer, &tv);
