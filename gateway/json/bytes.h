@@ -85,23 +85,61 @@ hf_json_skip_plain(const char *p, const char *end)
 #endif
 }
 
-/* End of a checked string whose opening quote is at 'p': past the closing
- * quote, which is the first one behind an even number of backslashes. */
+/* Past the first quote at or after 'p' that ends a checked string: one behind
+ * an even number of backslashes.  'open' is the first byte of the string. */
 static inline const char *
-hf_json_skip_string(const char *p, const char *end)
+hf_json_find_quote(const char *open, const char *p, const char *end)
 {
 	const char *quote, *s;
 
-	for (p++; p < end; p = quote + 1) {
+	for (; p < end; p = quote + 1) {
 		quote = memchr(p, '"', (size_t)(end - p));
 		if (quote == NULL)
 			break;
-		for (s = quote; s > p && s[-1] == '\\'; s--)
+		for (s = quote; s > open && s[-1] == '\\'; s--)
 			;
 		if ((quote - s) % 2 == 0)
 			return quote + 1;
 	}
 	return end;
+}
+
+/* End of a checked string whose opening quote is at 'p': past the closing
+ * one.  Keys and other short strings end within the first 16 bytes; *plain
+ * says of such a one that it holds no escape, and is false otherwise. */
+static inline const char *
+hf_json_skip_short(const char *p, const char *end, bool *plain)
+{
+	const char *open = ++p;
+
+	*plain = false;
+#if defined(__SSE2__)
+	if (end - p >= 16) {
+		__m128i v;
+		int quote, slash;
+
+		memcpy(&v, p, sizeof(v));
+		quote = _mm_movemask_epi8(_mm_cmpeq_epi8(v,
+		    _mm_set1_epi8('"')));
+		slash = _mm_movemask_epi8(_mm_cmpeq_epi8(v,
+		    _mm_set1_epi8('\\')));
+		if (slash == 0 && quote != 0) {
+			*plain = true;
+			return p + __builtin_ctz((unsigned)quote) + 1;
+		}
+		if (slash == 0)
+			p += 16;
+	}
+#endif
+	return hf_json_find_quote(open, p, end);
+}
+
+static inline const char *
+hf_json_skip_string(const char *p, const char *end)
+{
+	bool plain;
+
+	return hf_json_skip_short(p, end, &plain);
 }
 
 static inline bool

@@ -51,31 +51,50 @@ skip_scalar(const char *p, const char *end)
 	return p;
 }
 
-/* The value at 'p'; returns the byte after it. */
-static const char *
-take_value(const char *p, const char *end, struct hf_json *v)
+static inline const char *
+skip_value(const char *p, const char *end)
 {
-	const char *to;
-
-	v->index = NULL;
 	switch (*p) {
 	case '"':
-		v->type = HF_JSON_STRING;
-		to = hf_json_skip_string(p, end);
-		break;
+		return hf_json_skip_string(p, end);
 	case '{':
 	case '[':
-		v->type = *p == '{' ? HF_JSON_OBJECT : HF_JSON_ARRAY;
-		to = skip_container(p, end);
-		break;
+		return skip_container(p, end);
 	default:
-		v->type = *p == 't' ? HF_JSON_TRUE :
-		    *p == 'f' ? HF_JSON_FALSE :
-		    *p == 'n' ? HF_JSON_NULL : HF_JSON_NUMBER;
-		to = skip_scalar(p, end);
-		break;
+		return skip_scalar(p, end);
 	}
+}
+
+static inline enum hf_json_type
+type_at(const char *p)
+{
+	switch (*p) {
+	case '"':
+		return HF_JSON_STRING;
+	case '{':
+		return HF_JSON_OBJECT;
+	case '[':
+		return HF_JSON_ARRAY;
+	case 't':
+		return HF_JSON_TRUE;
+	case 'f':
+		return HF_JSON_FALSE;
+	case 'n':
+		return HF_JSON_NULL;
+	default:
+		return HF_JSON_NUMBER;
+	}
+}
+
+/* The value at 'p'; returns the byte after it. */
+static inline const char *
+take_value(const char *p, const char *end, struct hf_json *v)
+{
+	const char *to = skip_value(p, end);
+
+	v->type = type_at(p);
 	v->raw = (struct hf_str){ p, (size_t)(to - p) };
+	v->index = NULL;
 	return to;
 }
 
@@ -129,6 +148,16 @@ hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
 	return true;
 }
 
+/* Whether the raw key (with quotes) is 'z'. */
+static inline bool
+raw_key_is(struct hf_str raw, bool plain, const char *z, size_t size)
+{
+	if (plain)
+		return raw.size == size + 2 && memcmp(raw.p + 1, z, size) == 0;
+	return hf_json_string_is((struct hf_json){ .type = HF_JSON_STRING,
+	    .raw = raw }, z);
+}
+
 void
 hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 {
@@ -141,6 +170,7 @@ hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 		if (index->n == HF_JSON_INDEX_MAX)
 			return;
 		index->key[index->n] = k;
+		index->plain[index->n] = hf_json_is_plain(k);
 		index->value[index->n++] = v;
 	}
 	if (obj->type == HF_JSON_OBJECT)
@@ -150,24 +180,47 @@ hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 static struct hf_json
 get_indexed(const struct hf_json_index *index, const char *key)
 {
+	size_t size = strlen(key);
+
 	for (unsigned i = index->n; i-- > 0;)
-		if (hf_json_key_is(index->key[i], key))
+		if (raw_key_is(index->key[i].raw, index->plain[i], key, size))
 			return index->value[i];
 	return absent;
 }
 
+/* The same walk as hf_json_next_member()'s, but only what was asked for is
+ * taken: nothing is called as often. */
 struct hf_json
 hf_json_get(struct hf_json obj, const char *key)
 {
-	struct hf_json k, v, found = absent;
-	size_t pos = 0;
+	const char *p = obj.raw.p, *end = p + obj.raw.size, *v;
+	struct hf_json found = absent;
+	struct hf_str k;
+	size_t n = strlen(key);
+	bool plain;
 
 	if (obj.index != NULL)
 		return get_indexed(obj.index, key);
-	while (hf_json_next_member(obj, &pos, &k, &v))
-		if (hf_json_key_is(k, key))
-			found = v;
-	return found;
+	if (obj.type != HF_JSON_OBJECT || obj.raw.size < 2)
+		return absent;
+	for (p++;;) {
+		p = hf_json_skip_space(p, end);
+		if (p < end && *p == ',')
+			p = hf_json_skip_space(p + 1, end);
+		if (p >= end || *p != '"')
+			return found;
+		k.p = p;
+		p = hf_json_skip_short(p, end, &plain);
+		k.size = (size_t)(p - k.p);
+		p = hf_json_skip_space(p, end);
+		v = hf_json_skip_space(p < end ? p + 1 : p, end);
+		if (v >= end)
+			return found;
+		p = skip_value(v, end);
+		if (raw_key_is(k, plain, key, n))
+			found = (struct hf_json){ .type = type_at(v),
+			    .raw = { v, (size_t)(p - v) } };
+	}
 }
 
 static struct hf_json

@@ -36,6 +36,7 @@ struct hf_json {
 #define HF_JSON_INDEX_MAX	48
 struct hf_json_index {
 	unsigned	n;
+	bool		plain[HF_JSON_INDEX_MAX];	/* key: no escape */
 	struct hf_json	key[HF_JSON_INDEX_MAX];
 	struct hf_json	value[HF_JSON_INDEX_MAX];
 };
