@@ -210,6 +210,8 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 {
 	struct evbuffer_iovec v[16];
 	struct evbuffer_ptr at;
+	size_t taken = 0;
+	const size_t all = size;
 	int n;
 
 	evbuffer_ptr_set(b, &at, evbuffer_get_length(b) - size,
@@ -223,7 +225,7 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 			size_t len = v[i].iov_len < size - seen
 			    ? v[i].iov_len : size - seen;
 
-			hf_http_head_feed(c->head,
+			taken += hf_http_head_feed(c->head,
 			    (struct hf_str){ v[i].iov_base, len });
 			seen += len;
 		}
@@ -232,8 +234,37 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 		size -= seen;
 		evbuffer_ptr_set(b, &at, seen, EVBUFFER_PTR_ADD);
 	}
-	if (c->head->done)
+	if (c->head->done) {
+		c->body_seen = (int64_t)(all - taken);
 		enter(c, HF_CONN_BODY);
+	}
+}
+
+/* evhttp reads 4 KB and then waits for its event again.  What the kernel
+ * holds already of a body is taken here at once, never more than was
+ * announced: what follows belongs to the next request.  Only from within
+ * evhttp's own reading, when the buffer may grow.  An error or an end shows
+ * again when evhttp reads. */
+static void
+read_ahead(struct hf_conn *c, struct evbuffer *b)
+{
+	int64_t left = c->head->body_size - c->body_seen;
+	struct evbuffer_iovec v;
+	int held = 0;
+	ssize_t n;
+
+	if (left <= 0 || c->head->body_size > c->front->c.gw->body_hard ||
+	    ioctl(c->fd, FIONREAD, &held) < 0 || held <= 0)
+		return;
+	if (left > held)
+		left = held;
+	if (evbuffer_reserve_space(b, (ev_ssize_t)left, &v, 1) != 1)
+		return;
+	n = recv(c->fd, v.iov_base, (size_t)left, MSG_DONTWAIT);
+	if (n <= 0)
+		return;
+	v.iov_len = (size_t)n;
+	HF_CHECK(evbuffer_commit_space(b, &v, 1) == 0);
 }
 
 static void
@@ -262,6 +293,13 @@ input_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
 		begin_head(c);
 	if (c->phase == HF_CONN_HEAD)
 		feed(c, b, info->n_added);
+	else if (c->phase == HF_CONN_BODY)
+		c->body_seen += (int64_t)info->n_added;
+	if (c->phase == HF_CONN_BODY && c->head->status == 0 && !c->ahead) {
+		c->ahead = true;
+		read_ahead(c, b);	/* comes back here to be counted */
+		c->ahead = false;
+	}
 }
 
 void

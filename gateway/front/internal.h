@@ -65,6 +65,8 @@ struct hf_conn {
 	int64_t			 armed_us;	/* timer due then; 0: not set */
 	struct event		 timer;
 	struct hf_http_head		*head;		/* of the request being read */
+	int64_t			 body_seen;	/* bytes of its body */
+	bool			 ahead;		/* inside read_ahead() */
 	struct hf_sink		*sink;		/* BUSY: its request */
 	bool			 loopback;
 	bool			 hung;		/* the client sent FIN or RST */

@@ -434,6 +434,38 @@ test_pipelining(void **state)
 	peer_close(p);
 }
 
+/* Bodies beyond evhttp's 4 KB are read ahead, each to its own end. */
+static void
+test_pipelined_bodies(void **state)
+{
+	static const size_t size[] = { 30000, 4096, 1, 70001 };
+	struct world *w = *state;
+	struct peer *p = peer_dial(w->base, w->port);
+	struct hf_buf b, rq;
+
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_buf_init(&rq, HF_BUF_NOCAP);
+	for (size_t i = 0; i < hf_countof(size); i++) {
+		hf_buf_printf(&rq, POST H "Content-Length: %zu\r\n\r\n",
+		    size[i]);
+		for (size_t k = 0; k < size[i]; k++)
+			hf_buf_putc(&rq, (char)('a' + i));
+	}
+	hf_buf_puts(&rq, PING);
+	peer_puts(p, rq.data);
+	for (size_t i = 0; i < hf_countof(size); i++) {
+		hf_buf_reset(&b);
+		assert_int_equal(peer_response(p, false, &b), 200);
+		assert_int_equal(b.size, size[i]);
+		assert_int_equal(b.data[0], 'a' + (int)i);
+		assert_int_equal(b.data[b.size - 1], 'a' + (int)i);
+	}
+	assert_int_equal(peer_response(p, false, NULL), 200);
+	hf_buf_free(&b);
+	hf_buf_free(&rq);
+	peer_close(p);
+}
+
 /* evhttp would call exit(1) here if reading were enabled while a handler is
  * pending. */
 static void
@@ -1225,6 +1257,7 @@ main(void)
 		TEST(test_routes),
 		TEST(test_head_then_get),
 		TEST(test_pipelining),
+		TEST(test_pipelined_bodies),
 		TEST(test_pipelined_while_pending),
 		TEST(test_gone),
 		TEST(test_gone_before_watch),
