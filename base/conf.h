@@ -14,6 +14,19 @@ enum hf_conf_sync { HF_SYNC_FULL, HF_SYNC_NORMAL };
 enum hf_conf_stateless { HF_STATELESS_MEMORY, HF_STATELESS_KEEP };
 enum hf_conf_payload { HF_PAYLOAD_FULL, HF_PAYLOAD_LAST_USER };
 enum hf_conf_upstream_stream { HF_STREAM_ALWAYS, HF_STREAM_CLIENT };
+/* How a target is asked to go on with an assistant message that stands last;
+ * see docs/design/wire.md. */
+enum hf_conf_prefill {
+	HF_PREFILL_NONE, HF_PREFILL_PLAIN, HF_PREFILL_VLLM,
+	HF_PREFILL_MISTRAL, HF_PREFILL_DEEPSEEK, HF_PREFILL_PARTIAL
+};
+enum hf_conf_continuation {
+	HF_CONTINUE_INSTRUCTION, HF_CONTINUE_HIDDEN, HF_CONTINUE_OFF
+};
+enum hf_conf_release {
+	HF_CONF_RELEASE_WORD, HF_CONF_RELEASE_TOKEN, HF_CONF_RELEASE_CLAUSE
+};
+enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
 
 struct hf_conf_gateway {
 	char	**listen;	/* "127.0.0.1:8080", "[::1]:8080" */
@@ -40,9 +53,13 @@ struct hf_conf_gateway {
 struct hf_conf_call {
 	int	connect_ms;
 	int	first_token_ms;	/* to the first useful delta; 0: none */
+	int	idle_ms;	/* between useful deltas; 0: none */
+	int	min_chars_per_s; /* over rate_window_ms; 0: none */
+	int	rate_window_ms;
 	int	total_ms;	/* of one attempt */
 	int	max_output_tokens; /* anthropic: when the client names none */
 	int	upstream_stream; /* enum hf_conf_upstream_stream */
+	int	prefill;	/* enum hf_conf_prefill */
 };
 
 struct hf_conf_provider {
@@ -70,6 +87,11 @@ struct hf_conf_route {
 	int	 backoff_unit_ms; /* the "1" of 2^a + U(0,1); 1000 */
 	int	 backoff_cap_ms;  /* 30000 */
 	int	 failover_payload; /* enum hf_conf_payload */
+	int	 continuation;	/* enum hf_conf_continuation */
+	char	*continuation_text; /* never empty */
+	int	 release;	/* enum hf_conf_release */
+	int	 on_disconnect;	/* enum hf_conf_disconnect */
+	int	 heartbeat_ms;	/* of stream clients; 0: none */
 };
 
 struct hf_conf_tenant {

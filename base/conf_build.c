@@ -244,6 +244,21 @@ check_title(struct build *b, const struct hf_conf_block *k)
 	    "letters, digits and . _ -");
 }
 
+/* The messages API takes the message as it is or not at all. */
+static int
+check_prefill(struct build *b, const struct hf_conf_block *k,
+    const struct hf_conf_provider *p, const struct hf_conf_call *call)
+{
+	const struct hf_conf_set *s = find_set(k, "prefill");
+
+	if (s == NULL || p->dialect != HF_DIALECT_ANTHROPIC ||
+	    call->prefill == HF_PREFILL_NONE ||
+	    call->prefill == HF_PREFILL_PLAIN)
+		return 0;
+	return fail(b, k, "prefill", s->line,
+	    "not for dialect anthropic; expected none or plain");
+}
+
 static int
 build_provider(struct build *b, const struct hf_conf_block *k,
     struct hf_conf_provider *p)
@@ -255,6 +270,8 @@ build_provider(struct build *b, const struct hf_conf_block *k,
 		rc = check_secrets(b, k);
 	if (rc == 0)
 		rc = fill(b, k, "provider", p);
+	if (rc == 0)
+		rc = check_prefill(b, k, p, &p->call);
 	if (rc != 0)
 		return rc;
 	if (s != NULL && p->dialect != HF_DIALECT_ANTHROPIC)
@@ -463,6 +480,8 @@ build_targets(struct build *b)
 			return fail(b, k, NULL, k->line, "no route has this "
 			    "target; expected one that a route names");
 		rc = fill(b, k, "target", t);
+		if (rc == 0)
+			rc = check_prefill(b, k, t->provider, &t->call);
 	}
 	return rc;
 }

@@ -96,8 +96,8 @@ hf_param_expected(const struct hf_param *p, char *out, size_t size)
 		expected_choice(p->choices, out, size);
 		break;
 	case HF_PARAM_TEXT:
-		snprintf(out, size, "printable text of at most %" PRId64
-		    " bytes", p->max);
+		snprintf(out, size, "printable text of %s%" PRId64 " bytes",
+		    p->min > 0 ? "1 to " : "at most ", p->max);
 		break;
 	case HF_PARAM_PATH:
 	case HF_PARAM_SECRET_FILE:

@@ -400,6 +400,124 @@ test_blocks(void **state)
 	    "dialect anthropic has one");
 }
 
+/* Deadlines of streams, and what becomes of one that breaks off. */
+static void
+test_streams(void **state)
+{
+	const struct hf_conf_call *call;
+	const struct hf_conf_route *r;
+	struct hf_conf *c;
+
+	(void)state;
+	c = good(PROVIDER "route r { targets = {p/m} }\n");
+	call = &c->target[0].call;
+	r = &c->route[0];
+	assert_int_equal(call->idle_ms, 15000);
+	assert_int_equal(call->min_chars_per_s, 0);
+	assert_int_equal(call->rate_window_ms, 10000);
+	assert_int_equal(call->prefill, HF_PREFILL_NONE);
+	assert_int_equal(r->continuation, HF_CONTINUE_INSTRUCTION);
+	assert_string_equal(r->continuation_text, "The previous assistant "
+	    "message was cut off by a connection failure. Continue it from "
+	    "exactly the point where it stops. Do not repeat, greet, "
+	    "apologise or comment. Output only the remaining words.");
+	assert_int_equal(r->release, HF_CONF_RELEASE_WORD);
+	assert_int_equal(r->on_disconnect, HF_DISCONNECT_CANCEL);
+	assert_int_equal(r->heartbeat_ms, 0);
+	hf_conf_free(c);
+
+	c = good("provider p { dialect = openai base_url = http://h\n"
+	    "  idle_ms = 1 min_chars_per_s = 2 rate_window_ms = 300\n"
+	    "  prefill = deepseek }\n"
+	    "target p/m { idle_ms = 0 prefill = partial }\n"
+	    "route r { targets = {p/m, p/n} continuation = hidden\n"
+	    "  continuation_text = \"Weiter, bitte: \\\"genau\\\" hier.\"\n"
+	    "  release = clause on_disconnect = finish heartbeat_ms = 9 }\n"
+	    "route s { targets = {p/m} continuation = off release = token }");
+	assert_int_equal(c->target[0].call.idle_ms, 0);
+	assert_int_equal(c->target[0].call.min_chars_per_s, 2);
+	assert_int_equal(c->target[0].call.rate_window_ms, 300);
+	assert_int_equal(c->target[0].call.prefill, HF_PREFILL_PARTIAL);
+	assert_int_equal(c->target[1].call.idle_ms, 1);
+	assert_int_equal(c->target[1].call.prefill, HF_PREFILL_DEEPSEEK);
+	r = &c->route[0];
+	assert_int_equal(r->continuation, HF_CONTINUE_HIDDEN);
+	assert_string_equal(r->continuation_text,
+	    "Weiter, bitte: \"genau\" hier.");
+	assert_int_equal(r->release, HF_CONF_RELEASE_CLAUSE);
+	assert_int_equal(r->on_disconnect, HF_DISCONNECT_FINISH);
+	assert_int_equal(r->heartbeat_ms, 9);
+	assert_int_equal(c->route[1].continuation, HF_CONTINUE_OFF);
+	assert_int_equal(c->route[1].release, HF_CONF_RELEASE_TOKEN);
+	hf_conf_free(c);
+}
+
+#define CLAUDE "provider c { dialect = anthropic base_url = http://h\n"
+
+static void
+test_streams_refused(void **state)
+{
+	static const char *const ways[] = { "none", "plain", "vllm", "mistral",
+	    "deepseek", "partial" };
+	char text[300], expected[200], *route;
+	struct hf_conf *c;
+
+	(void)state;
+	/* Each way for each dialect, in the provider and in a target. */
+	for (int i = 0; i < (int)hf_countof(ways); i++) {
+		snprintf(text, sizeof(text), PROVIDER "target p/m { prefill "
+		    "= %s }\nroute r { targets = {p/m} }", ways[i]);
+		c = good(text);
+		assert_int_equal(c->target[0].call.prefill, i);
+		hf_conf_free(c);
+		for (int in_target = 0; in_target < 2; in_target++) {
+			snprintf(text, sizeof(text), CLAUDE "%sprefill = %s }\n"
+			    "route r { targets = {c/m} }", in_target ?
+			    "}\ntarget c/m { " : "\n", ways[i]);
+			snprintf(expected, sizeof(expected), "t.conf:3: "
+			    "%s.prefill: not for dialect anthropic; expected "
+			    "none or plain", in_target ? "target" :
+			    "provider");
+			if (i > HF_PREFILL_PLAIN) {
+				bad(text, expected);
+				continue;
+			}
+			c = good(text);
+			assert_int_equal(c->target[0].call.prefill, i);
+			hf_conf_free(c);
+		}
+	}
+	bad(PROVIDER "target p/m { prefill = yes }\n"
+	    "route r { targets = {p/m} }", "t.conf:2: target.prefill: "
+	    "unusable value 'yes'; expected none, plain, vllm, mistral, "
+	    "deepseek or partial");
+	bad(PROVIDER "route r { targets = {p/m}\nrelease = words }",
+	    "t.conf:3: route.release: unusable value 'words'; expected word, "
+	    "token or clause");
+	bad(PROVIDER "route r { targets = {p/m}\ncontinuation_text = \"\" }",
+	    "t.conf:3: route.continuation_text: unusable value; expected "
+	    "printable text of 1 to 2000 bytes");
+	route = malloc(4000);
+	assert_non_null(route);
+	for (int n = 2000; n <= 2001; n++) {
+		snprintf(route, 4000, PROVIDER "route r { targets = {p/m}\n"
+		    "continuation_text = \"%0*d\" }", n, 0);
+		if (n == 2000)
+			hf_conf_free(good(route));
+		else
+			bad(route, "t.conf:3: route.continuation_text: "
+			    "unusable value; expected printable text of 1 to "
+			    "2000 bytes");
+	}
+	free(route);
+	bad(PROVIDER "route r { targets = {p/m}\nrate_window_ms = 9 }",
+	    "t.conf:3: route.rate_window_ms: unknown key");
+	bad("provider p { dialect = openai base_url = http://h\n"
+	    "rate_window_ms = 99 }", "t.conf:2: provider.rate_window_ms: "
+	    "unusable value '99'; expected an integer number of "
+	    "milliseconds, 100 to 600000");
+}
+
 /* A route may stand before the provider that it names. */
 static void
 test_order(void **state)
@@ -580,8 +698,13 @@ test_table(void **state)
 		{ "gateway", "log_level", HF_LOG_DEBUG },
 		{ "provider", "dialect", HF_DIALECT_ANTHROPIC },
 		{ "provider", "upstream_stream", HF_STREAM_CLIENT },
+		{ "provider", "prefill", HF_PREFILL_PARTIAL },
 		{ "target", "upstream_stream", HF_STREAM_CLIENT },
+		{ "target", "prefill", HF_PREFILL_PARTIAL },
 		{ "route", "failover_payload", HF_PAYLOAD_LAST_USER },
+		{ "route", "continuation", HF_CONTINUE_OFF },
+		{ "route", "release", HF_CONF_RELEASE_CLAUSE },
+		{ "route", "on_disconnect", HF_DISCONNECT_FINISH },
 	};
 	unsigned n_enum = 0;
 
@@ -643,6 +766,8 @@ main(void)
 		cmocka_unit_test(test_listen),
 		cmocka_unit_test(test_url),
 		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_streams_refused),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_secrets),
 		cmocka_unit_test(test_secret_not_shown),

@@ -93,6 +93,17 @@ put_roff(struct hf_buf *out, const char *prose)
 	hf_buf_putc(out, '\n');
 }
 
+/* Text of several words, in quotes; its sentences begin lines too. */
+static void
+put_words(struct hf_buf *out, const char *text)
+{
+	hf_buf_putc(out, '"');
+	for (const char *p = text; *p != '\0'; p++)
+		hf_buf_puts(out, p[0] == '.' && p[1] == ' ' ? ". " :
+		    (char[2]){ *p, '\0' });
+	hf_buf_putc(out, '"');
+}
+
 static void
 put_key(struct hf_buf *out, const struct hf_param *p)
 {
@@ -105,7 +116,10 @@ put_key(struct hf_buf *out, const struct hf_param *p)
 	    "a list, each " : "", expected);
 	if (p->def != NULL) {
 		hf_buf_puts(&facts, "  Default: ");
-		put_default(&facts, p->def);
+		if (p->type == HF_PARAM_TEXT)
+			put_words(&facts, p->def);
+		else
+			put_default(&facts, p->def);
 		hf_buf_putc(&facts, '.');
 	}
 	if ((p->flags & HF_P_REQUIRED) != 0)
@@ -292,6 +306,10 @@ check_default(const struct hf_param *p, const char *line, const char *value,
 
 	if (p == NULL || p->def == NULL || line[strspn(line, "\t")] != '#')
 		return;
+	if (end - value > 1 && *value == '"' && end[-1] == '"') {
+		value++;
+		end--;
+	}
 	hf_buf_init(&def, 1000);
 	put_default(&def, p->def);
 	if (!hf_str_eq((struct hf_str){ value, (size_t)(end - value) },
