@@ -15,8 +15,7 @@
 #include <sodium.h>
 
 #include "base/conf_int.h"
-
-#define MAX_ARENA	((size_t)64 * 1024 * 1024)
+#include "base/conf_show.h"
 
 int
 hf_conf_fail(struct hf_error *e, const char *file, int line, const char *block,
@@ -55,7 +54,7 @@ hf_conf_one_edit(const char *a, const char *b)
 }
 
 static int
-parse(const char *name, const char *text, bool gateway_only,
+parse(const char *name, const char *text, enum hf_conf_depth depth,
     struct hf_conf **out, struct hf_error *e)
 {
 	struct hf_conf_own *own;
@@ -67,11 +66,11 @@ parse(const char *name, const char *text, bool gateway_only,
 	own = calloc(1, sizeof(*own));
 	if (own == NULL)
 		return hf_fail(e, HF_ENOMEM, "no memory for the configuration");
-	hf_arena_init(&own->a, MAX_ARENA);
-	hf_arena_init(&scratch, MAX_ARENA);
+	hf_arena_init(&own->a, HF_CONF_MAX_ARENA);
+	hf_arena_init(&scratch, HF_CONF_MAX_ARENA);
 	rc = hf_conf_raw_parse(&raw, name, text, &scratch, e);
 	if (rc == 0)
-		rc = hf_conf_build(&raw, gateway_only, own, e);
+		rc = hf_conf_build(&raw, depth, own, e);
 	hf_arena_free(&scratch);
 	if (rc != 0) {
 		hf_conf_free(&own->c);
@@ -85,7 +84,14 @@ int
 hf_conf_parse(const char *name, const char *text, struct hf_conf **out,
     struct hf_error *e)
 {
-	return parse(name, text, false, out, e);
+	return parse(name, text, HF_CONF_WHOLE, out, e);
+}
+
+int
+hf_conf_parse_public(const char *name, const char *text, struct hf_conf **out,
+    struct hf_error *e)
+{
+	return parse(name, text, HF_CONF_PUBLIC, out, e);
 }
 
 static int
@@ -119,35 +125,48 @@ read_file(const char *path, char *buf, struct hf_error *e)
 	return rc;
 }
 
+int
+hf_conf_read(const char *path, char **text, struct hf_error *e)
+{
+	int rc;
+
+	*text = malloc(HF_CONF_MAX_TEXT + 2);
+	if (*text == NULL)
+		return hf_fail(e, HF_ENOMEM, "no memory for the configuration");
+	rc = read_file(path, *text, e);
+	if (rc != 0) {
+		free(*text);
+		*text = NULL;
+	}
+	return rc;
+}
+
 static int
-load(const char *path, bool gateway_only, struct hf_conf **out,
+load(const char *path, enum hf_conf_depth depth, struct hf_conf **out,
     struct hf_error *e)
 {
-	char *buf;
+	char *text;
 	int rc;
 
 	*out = NULL;
-	buf = malloc(HF_CONF_MAX_TEXT + 2);
-	if (buf == NULL)
-		return hf_fail(e, HF_ENOMEM, "no memory for the configuration");
-	rc = read_file(path, buf, e);
+	rc = hf_conf_read(path, &text, e);
 	if (rc == 0)
-		rc = parse(path, buf, gateway_only, out, e);
-	free(buf);
+		rc = parse(path, text, depth, out, e);
+	free(text);
 	return rc;
 }
 
 int
 hf_conf_load(const char *path, struct hf_conf **out, struct hf_error *e)
 {
-	return load(path, false, out, e);
+	return load(path, HF_CONF_WHOLE, out, e);
 }
 
 int
 hf_conf_load_gateway(const char *path, struct hf_conf **out,
     struct hf_error *e)
 {
-	return load(path, true, out, e);
+	return load(path, HF_CONF_GATEWAY, out, e);
 }
 
 void

@@ -12,6 +12,7 @@ struct build {
 	struct hf_conf			*c;
 	struct hf_arena			*a;
 	struct hf_error			*e;
+	enum hf_conf_depth		 depth;
 };
 
 static int
@@ -97,7 +98,8 @@ fill_key(struct build *b, const struct hf_conf_block *k,
 	if (s == NULL && (p->flags & HF_P_REQUIRED) != 0)
 		return fail(b, k, p->key, k == NULL ? 1 : k->line,
 		    "missing; it is required");
-	if (hf_param_is_list(p) || (s == NULL && p->def == NULL))
+	if (hf_param_is_list(p) || (s == NULL && p->def == NULL) ||
+	    (hf_param_is_secret(p) && b->depth != HF_CONF_WHOLE))
 		return 0;
 	rc = hf_conf_value(p, s == NULL ? p->def : s->value, base, b->a,
 	    &detail);
@@ -487,14 +489,14 @@ build_targets(struct build *b)
 }
 
 int
-hf_conf_build(const struct hf_conf_raw *raw, bool gateway_only,
+hf_conf_build(const struct hf_conf_raw *raw, enum hf_conf_depth depth,
     struct hf_conf_own *own, struct hf_error *e)
 {
 	struct build b = { .raw = raw, .c = &own->c,
-	    .a = &own->a, .e = e };
+	    .a = &own->a, .e = e, .depth = depth };
 	int rc = build_gateway(&b);
 
-	if (rc != 0 || gateway_only)
+	if (rc != 0 || depth == HF_CONF_GATEWAY)
 		return rc;
 	rc = build_providers(&b);
 	if (rc == 0)

@@ -15,6 +15,14 @@
 
 #define HF_CONF_MAX_TEXT	((size_t)256 * 1024)
 #define HF_CONF_MAX_BLOCKS	4096
+#define HF_CONF_MAX_ARENA	((size_t)64 * 1024 * 1024)
+
+/* How much of the configuration is built. */
+enum hf_conf_depth {
+	HF_CONF_GATEWAY,	/* look at no other block and no secret */
+	HF_CONF_PUBLIC,		/* everything but the secrets */
+	HF_CONF_WHOLE
+};
 
 /* struct hf_conf as it is allocated: everything in it lives in the arena. */
 struct hf_conf_own {
@@ -56,8 +64,7 @@ int	hf_conf_clean(const char *file, const char *text, struct hf_arena *a,
 int	hf_conf_raw_parse(struct hf_conf_raw *raw, const char *file,
 	    const char *text, struct hf_arena *a, struct hf_error *e)
 	    HF_MUST_CHECK;
-/* 'gateway_only': look at no other block and at no secret. */
-int	hf_conf_build(const struct hf_conf_raw *raw, bool gateway_only,
+int	hf_conf_build(const struct hf_conf_raw *raw, enum hf_conf_depth depth,
 	    struct hf_conf_own *own, struct hf_error *e) HF_MUST_CHECK;
 
 /* Check one value and store it at 'base' + the row's offset; strings are

@@ -5,10 +5,12 @@ libbase_a_SOURCES = \
 	base/clock.c base/clock.h base/counters.def \
 	base/conf.c base/conf.h base/conf_build.c base/conf_int.h \
 	base/conf_raw.c base/conf_secret.c base/conf_text.c base/conf_value.c \
-	base/err.c base/err.def base/err.h \
+	base/conf_show.c base/conf_show.h base/conf_warn.c \
+	base/err.c base/err.def base/err.h base/exits.c base/exits.h \
 	base/fault.c base/fault.h base/frame.c base/frame.h \
 	base/hf.h base/id.c base/id.h base/log.c base/log.h \
 	base/params.c base/params.def base/params.h \
-	base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def
+	base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def \
+	base/verbs.h
 libbase_a_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS) $(CONFUSE_CFLAGS)
 BASE_LIBS = libbase.a $(SODIUM_LIBS) $(CONFUSE_LIBS) -lpthread

@@ -53,6 +53,13 @@ hf_param_is_list(const struct hf_param *p)
 	return p->type == HF_PARAM_LISTEN || p->type == HF_PARAM_TARGETS;
 }
 
+bool
+hf_param_is_secret(const struct hf_param *p)
+{
+	return p->type == HF_PARAM_SECRET_FILE ||
+	    p->type == HF_PARAM_SECRET_ENV || p->type == HF_PARAM_SECRET_CRED;
+}
+
 /* "a|b|c" as "a, b or c". */
 static void
 expected_choice(const char *choices, char *out, size_t size)

@@ -54,6 +54,7 @@ extern const unsigned hf_n_blocks;
 /* The row of a key, or NULL. */
 const struct hf_param *hf_param_find(const char *block, const char *key);
 bool	hf_param_is_list(const struct hf_param *p);
+bool	hf_param_is_secret(const struct hf_param *p);
 /* What a value of this row must be, for messages: "an integer number of
  * milliseconds, 1 to 600000", "full or normal". */
 void	hf_param_expected(const struct hf_param *p, char *out, size_t size);

@@ -47,14 +47,14 @@ hf_ctl_fault(struct hf_ctl_fault *f, int code, const char *fmt, ...)
 static int
 timed_out(struct call *c)
 {
-	return hf_ctl_fault(c->fault, HF_CTL_TIMEOUT, "no answer from the "
+	return hf_ctl_fault(c->fault, HF_EXIT_TIMEOUT, "no answer from the "
 	    "daemon at %s within %d ms", c->path, c->timeout_ms);
 }
 
 static int
 garbled(struct call *c, const char *what)
 {
-	return hf_ctl_fault(c->fault, HF_CTL_UNREACHABLE, "the answer at %s "
+	return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE, "the answer at %s "
 	    "is not one of holdfast: %s", c->path, what);
 }
 
@@ -72,7 +72,7 @@ open_socket(struct call *c)
 	    .tv_usec = c->timeout_ms % 1000 * 1000 };
 
 	if (strlen(c->path) >= sizeof(sun.sun_path))
-		return hf_ctl_fault(c->fault, HF_CTL_USAGE,
+		return hf_ctl_fault(c->fault, HF_EXIT_USAGE,
 		    "path of the socket is longer than %zu bytes",
 		    sizeof(sun.sun_path) - 1);
 	memcpy(sun.sun_path, c->path, strlen(c->path));
@@ -80,14 +80,14 @@ open_socket(struct call *c)
 	/* A full backlog makes connect() wait: not longer than we like. */
 	if (c->fd < 0 || setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv,
 	    sizeof(tv)) != 0)
-		return hf_ctl_fault(c->fault, HF_CTL_UNREACHABLE,
+		return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
 		    "socket: %s", strerror(errno));
 	if (connect(c->fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		return 0;
 	if (errno == EAGAIN)
 		return timed_out(c);
 	return hf_ctl_fault(c->fault, errno == EACCES || errno == EPERM ?
-	    HF_CTL_PERMISSION : HF_CTL_UNREACHABLE,
+	    HF_EXIT_PERM : HF_EXIT_UNREACHABLE,
 	    "cannot reach the daemon at %s: %s", c->path, strerror(errno));
 }
 
@@ -105,7 +105,7 @@ wait_for(struct call *c, short events)
 		n = poll(&p, 1, (int)(left_us / 1000) + 1);
 	} while (n == 0 || (n < 0 && errno == EINTR));
 	if (n < 0)
-		return hf_ctl_fault(c->fault, HF_CTL_UNREACHABLE, "poll: %s",
+		return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE, "poll: %s",
 		    strerror(errno));
 	return 0;
 }
@@ -125,7 +125,7 @@ send_all(struct call *c, const char *p, size_t size)
 		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return 0;
 		if (n < 0)
-			return hf_ctl_fault(c->fault, HF_CTL_UNREACHABLE,
+			return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
 			    "cannot write to %s: %s", c->path,
 			    strerror(errno));
 		p += n;
@@ -147,7 +147,7 @@ send_request(struct call *c, const char *verb, json_t *args)
 	if (text != NULL)
 		hf_frame_encode(&out, hf_str(text));
 	if (text == NULL || !hf_buf_ok(&out))
-		rc = hf_ctl_fault(c->fault, HF_CTL_USAGE,
+		rc = hf_ctl_fault(c->fault, HF_EXIT_USAGE,
 		    "an argument is too long or not UTF-8");
 	else
 		rc = send_all(c, out.data, out.size);
@@ -168,7 +168,7 @@ error_frame(struct call *c, json_t *error)
 	if (message == NULL)
 		message = name == NULL ? "the daemon refused" : name;
 	return hf_ctl_fault(c->fault, code < 1 || code > 125 ?
-	    HF_CTL_NOTHING : (int)code, "%s", message);
+	    HF_EXIT_FAILED : (int)code, "%s", message);
 }
 
 static int
@@ -240,7 +240,7 @@ receive(struct call *c)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (n <= 0)
-			return hf_ctl_fault(c->fault, HF_CTL_UNREACHABLE,
+			return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
 			    "the daemon at %s hung up before its answer was "
 			    "complete", c->path);
 		hf_buf_put(&c->in, chunk, (size_t)n);

@@ -10,7 +10,7 @@
 #include "ctl/ctl.h"
 
 struct hf_ctl_fault {
-	int	exit;			/* enum hf_ctl_exit */
+	int	exit;			/* enum hf_exit */
 	char	text[HF_CTL_TEXT];	/* may hold any bytes of the daemon */
 };
 

@@ -5,22 +5,8 @@
 #ifndef HF_CTL_CTL_H
 #define HF_CTL_CTL_H
 
+#include "base/exits.h"
 #include "base/hf.h"
-
-/* How every program of holdfast ends. */
-enum hf_ctl_exit {
-	HF_CTL_OK = 0,
-	HF_CTL_NOTHING = 1,	/* ran; a check failed or nothing was found */
-	HF_CTL_USAGE = 2,
-	HF_CTL_NOT_FOUND = 3,	/* or ambiguous */
-	HF_CTL_UNREACHABLE = 4,
-	HF_CTL_PERMISSION = 5,
-	HF_CTL_CONFLICT = 6,
-	HF_CTL_CORRUPT = 7,
-	HF_CTL_TIMEOUT = 8,
-	HF_CTL_TRY_LATER = 75,
-	HF_CTL_CONFIG = 78
-};
 
 /* Options that only some commands take. */
 enum hf_ctl_opt {
@@ -29,21 +15,35 @@ enum hf_ctl_opt {
 	HF_CTL_LIMIT = 4,
 	HF_CTL_BEFORE = 8,
 	HF_CTL_CONTENTS = 16,
-	HF_CTL_ATTEMPTS = 32
+	HF_CTL_ATTEMPTS = 32,
+	HF_CTL_ALL = 64,
+	HF_CTL_WAIT = 128,
+	HF_CTL_LAST = HF_CTL_WAIT
 };
 
 /* What a reply becomes. */
 enum hf_ctl_doc {
 	HF_CTL_DOC_STATUS,	/* one object */
+	HF_CTL_DOC_CHECK,	/* {ok, daemon, checks} */
 	HF_CTL_DOC_SESSIONS,	/* a list */
 	HF_CTL_DOC_SESSION,	/* {session, turns, items, attempts} */
+	HF_CTL_DOC_VERIFY,	/* {findings, verified} */
+	HF_CTL_DOC_LOCKS,
 	HF_CTL_DOC_KEYS,
-	HF_CTL_DOC_KEY
+	HF_CTL_DOC_KEY,
+	HF_CTL_DOC_PROVIDERS,
+	HF_CTL_DOC_WARNINGS,	/* {file, warnings} */
+	HF_CTL_DOC_CONFIG,	/* {config, settings} */
+	HF_CTL_DOC_EXPLAIN,	/* a list of keys */
+	HF_CTL_DOC_RELOAD,
+	HF_CTL_DOC_DRAIN
 };
 
 struct hf_ctl_command {
 	const char	*verb;		/* of base/verbs.def */
 	const char	*operand;	/* its member of "args"; NULL: none */
+	const char	*shown;		/* how help calls it; in [] if it may
+					 * be left out */
 	unsigned	 allowed, required; /* enum hf_ctl_opt */
 	enum hf_ctl_doc	 doc;
 };
@@ -54,17 +54,20 @@ extern const unsigned hf_ctl_n_commands;
 struct hf_ctl {			/* strings are borrowed from argv */
 	const struct hf_ctl_command *command; /* NULL: help or version */
 	bool		 help, version;
+	unsigned	 flags;		/* enum hf_verb_flags of the command */
 	const char	*socket, *config; /* NULL: not given */
+	bool		 offline;
+	const char	*database, *key_file;	/* offline; NULL: not given */
 	bool		 json, no_headers, quiet;
-	int		 timeout_ms;
+	int		 timeout_ms;	/* 0: not given */
 	unsigned	 given;		/* enum hf_ctl_opt */
 	const char	*tenant, *label, *before, *operand;
-	int64_t		 limit;
+	int64_t		 limit, wait_s;
 };
 
 #define HF_CTL_TEXT	512	/* a message with its NUL */
 
-/* Read the command line.  0, or HF_CTL_USAGE with a message in 'text'. */
+/* Read the command line.  0, or HF_EXIT_USAGE with a message in 'text'. */
 int	hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
 	    char text[HF_CTL_TEXT]) HF_MUST_CHECK;
 void	hf_ctl_usage(void);

@@ -24,5 +24,5 @@ main(int argc, char **argv)
 		printf("holdfastctl " PACKAGE_VERSION "\n");
 	else
 		return hf_ctl_run(&ctl);
-	return fflush(stdout) == 0 ? HF_CTL_OK : HF_CTL_NOTHING;
+	return fflush(stdout) == 0 ? HF_EXIT_OK : HF_EXIT_FAILED;
 }

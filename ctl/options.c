@@ -11,28 +11,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/verbs.h"
+
 static const struct {
-	const char *verb, *words, *help;
+	const char	*verb, *words, *help;
+	unsigned	 flags;		/* enum hf_verb_flags */
 } verbs[] = {
-#define HF_VERB(verb, words, write, help) { verb, words, help },
+#define HF_VERB(verb, words, flags, help) { verb, words, help, flags },
 #include "base/verbs.def"
 #undef HF_VERB
 };
 
 const struct hf_ctl_command hf_ctl_commands[] = {
-	{ "status", NULL, 0, 0, HF_CTL_DOC_STATUS },
-	{ "sessions.list", NULL, HF_CTL_TENANT | HF_CTL_LIMIT | HF_CTL_BEFORE,
-	    0, HF_CTL_DOC_SESSIONS },
-	{ "sessions.show", "key", HF_CTL_TENANT | HF_CTL_CONTENTS |
+	{ "status", NULL, NULL, 0, 0, HF_CTL_DOC_STATUS },
+	{ "check", NULL, NULL, 0, 0, HF_CTL_DOC_CHECK },
+	{ "sessions.list", NULL, NULL, HF_CTL_TENANT | HF_CTL_LIMIT |
+	    HF_CTL_BEFORE, 0, HF_CTL_DOC_SESSIONS },
+	{ "sessions.show", "key", "KEY", HF_CTL_TENANT | HF_CTL_CONTENTS |
 	    HF_CTL_ATTEMPTS, 0, HF_CTL_DOC_SESSION },
-	{ "keys.create", NULL, HF_CTL_TENANT | HF_CTL_LABEL, HF_CTL_TENANT,
-	    HF_CTL_DOC_KEY },
-	{ "keys.list", NULL, 0, 0, HF_CTL_DOC_KEYS },
-	{ "keys.revoke", "prefix", 0, 0, HF_CTL_DOC_KEY },
+	{ "sessions.verify", "key", "[KEY]", HF_CTL_TENANT | HF_CTL_ALL, 0,
+	    HF_CTL_DOC_VERIFY },
+	{ "locks.list", NULL, NULL, 0, 0, HF_CTL_DOC_LOCKS },
+	{ "keys.create", NULL, NULL, HF_CTL_TENANT | HF_CTL_LABEL,
+	    HF_CTL_TENANT, HF_CTL_DOC_KEY },
+	{ "keys.list", NULL, NULL, 0, 0, HF_CTL_DOC_KEYS },
+	{ "keys.revoke", "prefix", "PREFIX", 0, 0, HF_CTL_DOC_KEY },
+	{ "providers.list", NULL, NULL, 0, 0, HF_CTL_DOC_PROVIDERS },
+	{ "config.check", "file", "[FILE]", 0, 0, HF_CTL_DOC_WARNINGS },
+	{ "config.show", NULL, NULL, 0, 0, HF_CTL_DOC_CONFIG },
+	{ "config.explain", "key", "KEY", 0, 0, HF_CTL_DOC_EXPLAIN },
+	{ "reload", NULL, NULL, 0, 0, HF_CTL_DOC_RELOAD },
+	{ "drain", NULL, NULL, HF_CTL_WAIT, 0, HF_CTL_DOC_DRAIN },
 };
 const unsigned hf_ctl_n_commands = hf_countof(hf_ctl_commands);
 
 enum { OPT_NO_HEADERS = 256, OPT_TIMEOUT, OPT_HELP, OPT_VERSION,
+	OPT_OFFLINE, OPT_DATABASE, OPT_KEY_FILE,
 	OPT_COMMAND = 512 /* + enum hf_ctl_opt */ };
 
 static const struct option options[] = {
@@ -42,6 +56,9 @@ static const struct option options[] = {
 	{ "no-headers", no_argument, NULL, OPT_NO_HEADERS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "offline", no_argument, NULL, OPT_OFFLINE },
+	{ "database", required_argument, NULL, OPT_DATABASE },
+	{ "key-file", required_argument, NULL, OPT_KEY_FILE },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ "tenant", required_argument, NULL, OPT_COMMAND + HF_CTL_TENANT },
@@ -50,6 +67,8 @@ static const struct option options[] = {
 	{ "before", required_argument, NULL, OPT_COMMAND + HF_CTL_BEFORE },
 	{ "contents", no_argument, NULL, OPT_COMMAND + HF_CTL_CONTENTS },
 	{ "attempts", no_argument, NULL, OPT_COMMAND + HF_CTL_ATTEMPTS },
+	{ "all", no_argument, NULL, OPT_COMMAND + HF_CTL_ALL },
+	{ "wait", required_argument, NULL, OPT_COMMAND + HF_CTL_WAIT },
 	{ NULL, 0, NULL, 0 }
 };
 
@@ -83,12 +102,19 @@ command_option(struct hf_ctl *ctl, unsigned opt, const char *arg, char *text)
 			return 0;
 		snprintf(text, HF_CTL_TEXT,
 		    "--limit: expected a number, 1 to 10000");
-		return HF_CTL_USAGE;
+		return HF_EXIT_USAGE;
+	case HF_CTL_WAIT:
+		if (integer(arg, 1, 86400, &ctl->wait_s))
+			return 0;
+		snprintf(text, HF_CTL_TEXT,
+		    "--wait: expected seconds, 1 to 86400");
+		return HF_EXIT_USAGE;
 	case HF_CTL_CONTENTS:
 	case HF_CTL_ATTEMPTS:
+	case HF_CTL_ALL:
 		return 0;
 	}
-	return HF_CTL_USAGE;
+	return HF_EXIT_USAGE;
 }
 
 static int
@@ -108,7 +134,7 @@ global_option(struct hf_ctl *ctl, int c, const char *arg, char *text)
 		if (ctl->json || strcmp(arg, "table") == 0)
 			return 0;
 		snprintf(text, HF_CTL_TEXT, "-o: expected table or json");
-		return HF_CTL_USAGE;
+		return HF_EXIT_USAGE;
 	case 'q':
 		ctl->quiet = true;
 		return 0;
@@ -119,9 +145,18 @@ global_option(struct hf_ctl *ctl, int c, const char *arg, char *text)
 		if (!integer(arg, 1, 86400000, &n)) {
 			snprintf(text, HF_CTL_TEXT, "--timeout: expected "
 			    "milliseconds, 1 to 86400000");
-			return HF_CTL_USAGE;
+			return HF_EXIT_USAGE;
 		}
 		ctl->timeout_ms = (int)n;
+		return 0;
+	case OPT_OFFLINE:
+		ctl->offline = true;
+		return 0;
+	case OPT_DATABASE:
+		ctl->database = arg;
+		return 0;
+	case OPT_KEY_FILE:
+		ctl->key_file = arg;
 		return 0;
 	case OPT_HELP:
 		ctl->help = true;
@@ -132,7 +167,7 @@ global_option(struct hf_ctl *ctl, int c, const char *arg, char *text)
 	default:
 		snprintf(text, HF_CTL_TEXT, "unknown option, or one without "
 		    "its argument; see holdfastctl --help");
-		return HF_CTL_USAGE;
+		return HF_EXIT_USAGE;
 	}
 }
 
@@ -175,51 +210,81 @@ option_name(unsigned bit)
 static int
 check_given(const struct hf_ctl *ctl, const char *words, char *text)
 {
-	for (unsigned bit = 1; bit <= HF_CTL_ATTEMPTS; bit <<= 1) {
+	for (unsigned bit = 1; bit <= HF_CTL_LAST; bit <<= 1) {
 		if ((ctl->given & bit) != 0 &&
 		    (ctl->command->allowed & bit) == 0) {
 			snprintf(text, HF_CTL_TEXT, "%s takes no --%s", words,
 			    option_name(bit));
-			return HF_CTL_USAGE;
+			return HF_EXIT_USAGE;
 		}
 		if ((ctl->given & bit) == 0 &&
 		    (ctl->command->required & bit) != 0) {
 			snprintf(text, HF_CTL_TEXT, "%s needs --%s", words,
 			    option_name(bit));
-			return HF_CTL_USAGE;
+			return HF_EXIT_USAGE;
 		}
 	}
 	return 0;
+}
+
+/* What rules out what. */
+static int
+check_together(const struct hf_ctl *ctl, const char *words, char *text)
+{
+	bool all = (ctl->given & HF_CTL_ALL) != 0;
+
+	if (ctl->offline && (ctl->flags & HF_VERB_OFFLINE) == 0)
+		snprintf(text, HF_CTL_TEXT, "%s cannot be done --offline",
+		    words);
+	else if (!ctl->offline &&
+	    (ctl->database != NULL || ctl->key_file != NULL))
+		snprintf(text, HF_CTL_TEXT, "--database and --key-file need "
+		    "--offline");
+	else if (ctl->offline && ctl->socket != NULL)
+		snprintf(text, HF_CTL_TEXT, "--offline asks no --socket");
+	else if ((ctl->command->allowed & HF_CTL_ALL) != 0 &&
+	    all == (ctl->operand != NULL))
+		snprintf(text, HF_CTL_TEXT, "%s needs one session, or --all",
+		    words);
+	else if (all && ctl->tenant != NULL)
+		snprintf(text, HF_CTL_TEXT, "--tenant goes with one session");
+	else
+		return 0;
+	return HF_EXIT_USAGE;
 }
 
 static int
 command(struct hf_ctl *ctl, int argc, char **argv, char *text)
 {
 	const char *words = NULL;
-	int n = 0, want;
+	int n = 0, most, least, rc;
 
 	for (size_t i = 0; i < hf_countof(verbs) && n == 0; i++) {
 		n = matches(verbs[i].words, argc, argv);
 		if (n > 0) {
 			ctl->command = command_of(verbs[i].verb);
+			ctl->flags = verbs[i].flags;
 			words = verbs[i].words;
 		}
 	}
 	if (ctl->command == NULL) {
 		snprintf(text, HF_CTL_TEXT, "%s; see holdfastctl --help",
 		    argc == 0 ? "a command is missing" : "unknown command");
-		return HF_CTL_USAGE;
+		return HF_EXIT_USAGE;
 	}
-	want = ctl->command->operand == NULL ? 0 : 1;
-	if (argc - n != want) {
-		snprintf(text, HF_CTL_TEXT, want == 0 ?
-		    "%s takes no other word" : "%s needs one word after it",
-		    words);
-		return HF_CTL_USAGE;
+	most = ctl->command->operand == NULL ? 0 : 1;
+	least = most == 1 && ctl->command->shown[0] == '[' ? 0 : most;
+	if (argc - n > most || argc - n < least) {
+		snprintf(text, HF_CTL_TEXT, most == 0 ?
+		    "%s takes no other word" : least == 0 ?
+		    "%s takes one word after it" :
+		    "%s needs one word after it", words);
+		return HF_EXIT_USAGE;
 	}
-	if (want == 1)
+	if (argc > n)
 		ctl->operand = argv[n];
-	return check_given(ctl, words, text);
+	rc = check_given(ctl, words, text);
+	return rc != 0 ? rc : check_together(ctl, words, text);
 }
 
 int
@@ -228,7 +293,7 @@ hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
 {
 	int c, rc;
 
-	*ctl = (struct hf_ctl){ .timeout_ms = 10000 };
+	*ctl = (struct hf_ctl){ 0 };
 	optind = 0;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "s:c:o:q", options, NULL)) != -1) {
@@ -243,35 +308,42 @@ hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
 	return command(ctl, argc - optind, argv + optind, text);
 }
 
+static void
+usage_of(const struct hf_ctl_command *k)
+{
+	if (k->operand != NULL)
+		printf(" %s", k->shown);
+	for (const struct option *o = options; o->name != NULL; o++) {
+		unsigned bit = o->val < OPT_COMMAND ? 0 :
+		    (unsigned)(o->val - OPT_COMMAND);
+
+		if ((k->allowed & bit) != 0)
+			printf((k->required & bit) != 0 ? " --%s%s" :
+			    " [--%s%s]", o->name,
+			    o->has_arg == no_argument ? "" : " ...");
+	}
+}
+
 void
 hf_ctl_usage(void)
 {
 	printf("usage: holdfastctl [-s SOCKET | -c CONFIG] [-o table|json] "
 	    "[-q] [--no-headers]\n"
-	    "                   [--timeout MS] COMMAND [OPTIONS]\n\n"
-	    "Commands:\n");
+	    "                   [--timeout MS] COMMAND [OPTIONS]\n"
+	    "       holdfastctl --offline [-c CONFIG | --database PATH "
+	    "[--key-file PATH]]\n"
+	    "                   [-o table|json] [-q] [--no-headers] COMMAND* "
+	    "[OPTIONS]\n\n"
+	    "Commands (those with * need no daemon with --offline):\n");
 	for (size_t i = 0; i < hf_countof(verbs); i++) {
-		const struct hf_ctl_command *k = command_of(verbs[i].verb);
-
-		if (k == NULL)
-			continue;
-		printf("  %s%s%s", verbs[i].words,
-		    k->operand == NULL ? "" : " ",
-		    k->operand == NULL ? "" : strcmp(k->operand, "key") == 0 ?
-		    "KEY" : "PREFIX");
-		for (const struct option *o = options; o->name != NULL; o++) {
-			unsigned bit = o->val < OPT_COMMAND ? 0 :
-			    (unsigned)(o->val - OPT_COMMAND);
-
-			if ((k->allowed & bit) != 0)
-				printf((k->required & bit) != 0 ?
-				    " --%s%s" : " [--%s%s]", o->name,
-				    o->has_arg == no_argument ? "" : " ...");
-		}
-		printf("\n      %s\n", verbs[i].help);
+		printf("  %s", verbs[i].words);
+		usage_of(command_of(verbs[i].verb));
+		printf("%s\n      %s\n",
+		    (verbs[i].flags & HF_VERB_OFFLINE) != 0 ? " *" : "",
+		    verbs[i].help);
 	}
-	printf("\nExit codes: 0 ok, 1 nothing found, 2 usage, 3 not found or "
-	    "ambiguous,\n4 daemon unreachable, 5 permission, 6 conflict, 7 "
-	    "data corrupt, 8 timeout,\n75 try later, 78 bad configuration.  "
-	    "More in holdfastctl(1).\n");
+	printf("\nExit codes: 0 ok, 1 failed or nothing found, 2 usage, 3 not "
+	    "found or ambiguous,\n4 daemon unreachable, 5 permission, 6 "
+	    "conflict, 7 data corrupt, 8 timeout,\n75 try later, 78 bad "
+	    "configuration.  More in holdfastctl(1).\n");
 }

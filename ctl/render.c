@@ -88,6 +88,23 @@ print_id(json_t *o, const char *member, FILE *out)
 	hf_buf_free(&b);
 }
 
+/* Each session that something was found in, once. */
+static void
+print_suspects(json_t *findings, FILE *out)
+{
+	const char *last = "", *id;
+	size_t i;
+	json_t *v;
+
+	json_array_foreach(findings, i, v) {
+		id = json_string_value(json_object_get(v, "session"));
+		if (id == NULL || strcmp(id, last) == 0)
+			continue;
+		print_id(v, "session", out);
+		last = id;
+	}
+}
+
 int
 hf_ctl_render_ids(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
     json_t *doc, FILE *out)
@@ -98,6 +115,23 @@ hf_ctl_render_ids(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
 	(void)ctl;
 	switch (kind) {
 	case HF_CTL_DOC_STATUS:
+	case HF_CTL_DOC_CHECK:
+	case HF_CTL_DOC_WARNINGS:
+	case HF_CTL_DOC_CONFIG:
+	case HF_CTL_DOC_EXPLAIN:
+	case HF_CTL_DOC_RELOAD:
+	case HF_CTL_DOC_DRAIN:
+		break;
+	case HF_CTL_DOC_VERIFY:
+		print_suspects(json_object_get(doc, "findings"), out);
+		break;
+	case HF_CTL_DOC_LOCKS:
+		json_array_foreach(doc, i, v)
+			print_id(v, "session", out);
+		break;
+	case HF_CTL_DOC_PROVIDERS:
+		json_array_foreach(doc, i, v)
+			print_id(v, "name", out);
 		break;
 	case HF_CTL_DOC_SESSIONS:
 	case HF_CTL_DOC_KEYS:

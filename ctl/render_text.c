@@ -3,13 +3,12 @@
  */
 #include <config.h>
 
-#include "ctl/render.h"
+#include "ctl/render_int.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "ctl/escape.h"
-#include "ctl/table.h"
 
 #define TEXT		HF_CTL_TEXT_CELL
 #define INT		HF_CTL_INT_CELL
@@ -92,8 +91,8 @@ static const struct hf_ctl_column store_lines[] = {
 	{ "queued turns", "queued_turns", INT },
 };
 
-static int
-line(const char *name, struct hf_buf *value, FILE *out)
+int
+hf_ctl_line(const char *name, struct hf_buf *value, FILE *out)
 {
 	bool ok = hf_buf_ok(value);
 
@@ -104,9 +103,9 @@ line(const char *name, struct hf_buf *value, FILE *out)
 	return ok ? 0 : -1;
 }
 
-/* Members that the object does not have are left out. */
-static int
-lines(const struct hf_ctl_column *column, size_t n, json_t *o, FILE *out)
+int
+hf_ctl_lines(const struct hf_ctl_column *column, size_t n, json_t *o,
+    FILE *out)
 {
 	struct hf_buf b;
 	int rc = 0;
@@ -118,7 +117,7 @@ lines(const struct hf_ctl_column *column, size_t n, json_t *o, FILE *out)
 			continue;
 		hf_buf_init(&b, HF_BUF_NOCAP);
 		hf_ctl_put_cell(&b, v, column[i].format);
-		rc = line(column[i].head, &b, out);
+		rc = hf_ctl_line(column[i].head, &b, out);
 	}
 	return rc;
 }
@@ -149,7 +148,7 @@ listeners(json_t *list, FILE *out)
 			hf_buf_puts(&b, ", ");
 		hf_ctl_put_cell(&b, v, TEXT);
 	}
-	return line("listen", &b, out);
+	return hf_ctl_line("listen", &b, out);
 }
 
 /* Those that have counted something. */
@@ -160,7 +159,8 @@ counters(json_t *o, FILE *out)
 	json_t *v;
 	struct hf_buf b;
 
-	fputc('\n', out);
+	if (json_object_size(o) > 0)
+		fputc('\n', out);
 	json_object_foreach(o, name, v) {
 		if (!json_is_integer(v) || json_integer_value(v) == 0)
 			continue;
@@ -180,18 +180,18 @@ status(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 {
 	json_t *up = json_object_get(doc, "uptime_ms");
 	struct hf_buf b;
-	int rc = lines(status_lines, hf_countof(status_lines), doc, out);
+	int rc = hf_ctl_lines(status_lines, hf_countof(status_lines), doc, out);
 
 	if (rc == 0 && json_is_integer(up) && json_integer_value(up) >= 0 &&
 	    json_integer_value(up) < INT64_MAX / 1000) {
 		hf_buf_init(&b, HF_BUF_NOCAP);
 		hf_ctl_put_duration(&b, json_integer_value(up) * 1000);
-		rc = line("up", &b, out);
+		rc = hf_ctl_line("up", &b, out);
 	}
-	if (rc == 0)
+	if (rc == 0 && json_object_get(doc, "listen") != NULL)
 		rc = listeners(json_object_get(doc, "listen"), out);
 	if (rc == 0)
-		rc = lines(store_lines, hf_countof(store_lines),
+		rc = hf_ctl_lines(store_lines, hf_countof(store_lines),
 		    json_object_get(doc, "store"), out);
 	if (rc == 0)
 		rc = part(ctl, process_columns, hf_countof(process_columns),
@@ -201,7 +201,7 @@ status(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	return rc;
 }
 
-/* --- one session ----------------------------------------------------------- */
+/* --- one session ---------------------------------------------------------- */
 
 /* "content" of a message if that is a string, or the texts of its parts;
  * anything else as JSON. */
@@ -297,10 +297,10 @@ session(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	json_t *s = json_object_get(doc, "session");
 	json_t *items = json_object_get(doc, "items"), *v;
 	size_t i;
-	int rc = lines(session_lines, hf_countof(session_lines), s, out);
+	int rc = hf_ctl_lines(session_lines, hf_countof(session_lines), s, out);
 
 	if (rc == 0 && json_is_true(json_object_get(s, "locked")))
-		rc = lines(lock_lines, hf_countof(lock_lines), s, out);
+		rc = hf_ctl_lines(lock_lines, hf_countof(lock_lines), s, out);
 	if (rc == 0)
 		rc = part(ctl, turn_columns, hf_countof(turn_columns),
 		    json_object_get(doc, "turns"), out);
@@ -334,7 +334,26 @@ hf_ctl_render_text(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
 		    hf_ctl_table(key_columns, hf_countof(key_columns), doc,
 		    !ctl->no_headers, out);
 	case HF_CTL_DOC_KEY:
-		return lines(key_lines, hf_countof(key_lines), doc, out);
+		return hf_ctl_lines(key_lines, hf_countof(key_lines), doc,
+		    out);
+	case HF_CTL_DOC_CHECK:
+		return hf_ctl_text_check(doc, out);
+	case HF_CTL_DOC_VERIFY:
+		return hf_ctl_text_verify(ctl, doc, out);
+	case HF_CTL_DOC_LOCKS:
+		return hf_ctl_text_locks(ctl, doc, out);
+	case HF_CTL_DOC_PROVIDERS:
+		return hf_ctl_text_providers(ctl, doc, out);
+	case HF_CTL_DOC_WARNINGS:
+		return hf_ctl_text_warnings(doc, out);
+	case HF_CTL_DOC_CONFIG:
+		return hf_ctl_text_config(ctl, doc, out);
+	case HF_CTL_DOC_EXPLAIN:
+		return hf_ctl_text_explain(doc, out);
+	case HF_CTL_DOC_RELOAD:
+		return hf_ctl_text_reload(doc, out);
+	case HF_CTL_DOC_DRAIN:
+		return hf_ctl_text_drain(doc, out);
 	}
 	return -1;
 }

@@ -1,6 +1,6 @@
 /*
- * From a command to its result: find the socket, ask, put the data frames
- * together as one document, print it.
+ * From a command to its result: find the socket, ask (or look for oneself),
+ * and print the document that the answer makes.
  */
 #include <config.h>
 
@@ -12,10 +12,13 @@
 #include "base/conf.h"
 #include "ctl/client.h"
 #include "ctl/escape.h"
+#include "ctl/gather.h"
+#include "ctl/local.h"
 #include "ctl/render.h"
 
-#define DEFAULT_CONFIG	HF_SYSCONFDIR "/holdfast/holdfast.conf"
 #define DEFAULT_SOCKET	HF_RUNSTATEDIR "/holdfast/control.sock"
+#define TIMEOUT_MS	10000	/* of silence */
+#define RELOAD_MS	120000	/* new workers start, which takes a while */
 
 /* The socket's path into 'out': as given, as the configuration says, or
  * where it is when nothing says so. */
@@ -32,14 +35,14 @@ find_socket(const struct hf_ctl *ctl, char *out, size_t size,
 		return 0;
 	}
 	if (config == NULL) {
-		config = DEFAULT_CONFIG;
+		config = HF_CTL_CONFIG;
 		if (access(config, F_OK) != 0) {
 			snprintf(out, size, "%s", DEFAULT_SOCKET);
 			return 0;
 		}
 	}
 	if (hf_conf_load_gateway(config, &conf, &e) != 0)
-		return hf_ctl_fault(fault, HF_CTL_CONFIG, "%s (-s SOCKET "
+		return hf_ctl_fault(fault, HF_EXIT_CONFIG, "%s (-s SOCKET "
 		    "does without the configuration)", e.text);
 	snprintf(out, size, "%s", conf->gateway.control);
 	hf_conf_free(conf);
@@ -70,105 +73,15 @@ make_args(const struct hf_ctl *ctl)
 		rc |= json_object_set_new(args, "contents", json_true());
 	if ((ctl->given & HF_CTL_ATTEMPTS) != 0)
 		rc |= json_object_set_new(args, "attempts", json_true());
+	if ((ctl->given & HF_CTL_ALL) != 0)
+		rc |= json_object_set_new(args, "all", json_true());
+	if ((ctl->given & HF_CTL_WAIT) != 0)
+		rc |= json_object_set_new(args, "wait", json_true());
 	if (rc != 0) {
 		json_decref(args);
 		return NULL;
 	}
 	return args;
-}
-
-/* --- data frames into one document -------------------------------------- */
-
-struct gather {
-	enum hf_ctl_doc	 kind;
-	bool		 contents;	/* were asked for */
-	json_t		*doc;
-};
-
-static json_t *
-empty_document(enum hf_ctl_doc kind)
-{
-	switch (kind) {
-	case HF_CTL_DOC_SESSIONS:
-	case HF_CTL_DOC_KEYS:
-		return json_array();
-	case HF_CTL_DOC_SESSION:
-		return json_pack("{s:n, s:[], s:[], s:[]}", "session",
-		    "turns", "items", "attempts");
-	case HF_CTL_DOC_STATUS:
-	case HF_CTL_DOC_KEY:
-		break;
-	}
-	return json_object();
-}
-
-static int
-add_to_session(json_t *doc, json_t *data, bool contents)
-{
-	static const struct { const char *member, *list; } lists[] = {
-		{ "turn", "turns" }, { "item", "items" },
-		{ "attempt", "attempts" },
-	};
-	json_t *v = json_object_get(data, "session");
-
-	if (json_is_object(v))
-		return json_object_set(doc, "session", v);
-	for (size_t i = 0; i < hf_countof(lists); i++) {
-		v = json_object_get(data, lists[i].member);
-		if (!json_is_object(v))
-			continue;
-		if (!contents) {
-			/* Whatever the daemon thinks. */
-			json_object_del(v, "body");
-			json_object_del(v, "heard");
-		}
-		return json_array_append(json_object_get(doc, lists[i].list),
-		    v);
-	}
-	return 0;	/* a later daemon may tell more: not for us */
-}
-
-static int
-on_data(void *arg, json_t *data)
-{
-	struct gather *g = arg;
-	json_t *v;
-
-	switch (g->kind) {
-	case HF_CTL_DOC_STATUS:
-		v = json_object_get(data, "status");
-		return json_object_update(g->doc,
-		    json_is_object(v) ? v : data);
-	case HF_CTL_DOC_SESSIONS:
-		v = json_object_get(data, "session");
-		return json_is_object(v) ? json_array_append(g->doc, v) : -1;
-	case HF_CTL_DOC_KEYS:
-		v = json_object_get(data, "key");
-		return json_is_object(v) ? json_array_append(g->doc, v) : -1;
-	case HF_CTL_DOC_KEY:
-		v = json_object_get(data, "key");
-		return json_is_object(v) ? json_object_update(g->doc, v) : -1;
-	case HF_CTL_DOC_SESSION:
-		return add_to_session(g->doc, data, g->contents);
-	}
-	return -1;
-}
-
-/* Did the reply hold what was asked for? */
-static bool
-is_whole(const struct gather *g)
-{
-	switch (g->kind) {
-	case HF_CTL_DOC_STATUS:
-	case HF_CTL_DOC_KEY:
-		return json_object_size(g->doc) > 0;
-	case HF_CTL_DOC_SESSION:
-		return json_is_object(json_object_get(g->doc, "session"));
-	case HF_CTL_DOC_SESSIONS:
-	case HF_CTL_DOC_KEYS:
-		break;
-	}
-	return true;
 }
 
 /* --- the whole ----------------------------------------------------------- */
@@ -187,45 +100,122 @@ report(const struct hf_ctl_fault *fault)
 }
 
 static int
-print(const struct hf_ctl *ctl, const struct gather *g)
+print(const struct hf_ctl *ctl, const struct hf_gather *g)
 {
 	if (hf_ctl_render(ctl, g->kind, g->doc, stdout) != 0 ||
 	    fflush(stdout) != 0 || ferror(stdout)) {
 		fprintf(stderr, "holdfastctl: cannot write the result\n");
-		return HF_CTL_NOTHING;
+		return HF_EXIT_FAILED;
 	}
-	if (!json_is_array(g->doc) || json_array_size(g->doc) > 0)
-		return HF_CTL_OK;
-	if (!ctl->quiet && !ctl->json)
+	if (json_is_array(g->doc) && json_array_size(g->doc) == 0 &&
+	    !ctl->quiet && !ctl->json)
 		fprintf(stderr, "holdfastctl: none\n");
-	return HF_CTL_NOTHING;
+	return hf_gather_verdict(g);
+}
+
+static int
+timeout_of(const struct hf_ctl *ctl)
+{
+	if (ctl->timeout_ms != 0)
+		return ctl->timeout_ms;
+	if (ctl->wait_s != 0)
+		return (int)ctl->wait_s * 1000;
+	return ctl->command->doc == HF_CTL_DOC_RELOAD ? RELOAD_MS :
+	    TIMEOUT_MS;
+}
+
+static int
+ask(const struct hf_ctl *ctl, struct hf_gather *g,
+    struct hf_ctl_fault *fault)
+{
+	json_t *args = make_args(ctl);
+	char path[4096];
+	int rc = find_socket(ctl, path, sizeof(path), fault);
+
+	if (rc == 0 && args == NULL)
+		rc = hf_ctl_fault(fault, HF_EXIT_USAGE,
+		    "an argument is not UTF-8");
+	if (rc == 0)
+		rc = hf_ctl_call(path, timeout_of(ctl), ctl->command->verb,
+		    args, hf_gather_data, g, fault);
+	if (rc != 0 && fault->exit == HF_EXIT_TIMEOUT && ctl->wait_s != 0)
+		hf_ctl_fault(fault, HF_EXIT_TIMEOUT, "turns are still under "
+		    "way after %d s", (int)ctl->wait_s);
+	json_decref(args);
+	return rc;
+}
+
+static int
+add_check(struct hf_gather *g, const char *name, bool ok, const char *text)
+{
+	json_t *data = json_pack("{s:{s:s, s:b, s:s}}", "check", "name",
+	    name, "ok", ok, "text", text);
+	int rc = data == NULL ? -1 : hf_gather_data(g, data);
+
+	json_decref(data);
+	return rc;
+}
+
+/* What this side of the socket can tell: is somebody there at all, and is it
+ * of the same version?  A daemon that cannot be asked is a failed check. */
+static int
+check(const struct hf_ctl *ctl, struct hf_gather *g,
+    struct hf_ctl_fault *fault)
+{
+	const char *version;
+	char text[HF_CTL_TEXT];
+	json_t *d;
+	int rc = ask(ctl, g, fault);
+
+	if (rc != 0 && (fault->exit == HF_EXIT_USAGE ||
+	    fault->exit == HF_EXIT_CONFIG))
+		return rc;
+	if (rc != 0)
+		return add_check(g, "daemon", false, fault->text);
+	d = json_object_get(g->doc, "daemon");
+	version = json_string_value(json_object_get(d, "version"));
+	if (version == NULL)
+		return add_check(g, "daemon", false, "it does not say which "
+		    "version it is");
+	snprintf(text, sizeof(text), "daemon %s (pid %d), holdfastctl "
+	    PACKAGE_VERSION, version,
+	    (int)json_integer_value(json_object_get(d, "pid")));
+	return add_check(g, "version", strcmp(version, PACKAGE_VERSION) == 0,
+	    text);
+}
+
+static int
+run(const struct hf_ctl *ctl, struct hf_gather *g,
+    struct hf_ctl_fault *fault)
+{
+	if (ctl->offline)
+		return hf_ctl_offline(ctl, hf_gather_data, g, fault);
+	switch ((int)ctl->command->doc) {
+	case HF_CTL_DOC_CHECK:
+		return check(ctl, g, fault);
+	case HF_CTL_DOC_WARNINGS:
+		return hf_ctl_config_check(ctl, hf_gather_data, g, fault);
+	case HF_CTL_DOC_EXPLAIN:
+		return hf_ctl_config_explain(ctl, hf_gather_data, g, fault);
+	default:
+		return ask(ctl, g, fault);
+	}
 }
 
 int
 hf_ctl_run(const struct hf_ctl *ctl)
 {
-	struct gather g = { .kind = ctl->command->doc,
-	    .contents = (ctl->given & HF_CTL_CONTENTS) != 0 };
-	struct hf_ctl_fault fault = { .exit = HF_CTL_NOTHING };
-	json_t *args = NULL;
-	char path[4096];
-	int rc = find_socket(ctl, path, sizeof(path), &fault);
+	struct hf_ctl_fault fault = { .exit = HF_EXIT_FAILED };
+	struct hf_gather g;
+	int rc;
 
-	if (rc != 0)
-		return report(&fault);
-	g.doc = empty_document(g.kind);
-	args = make_args(ctl);
-	if (args == NULL)
-		rc = hf_ctl_fault(&fault, HF_CTL_USAGE,
-		    "an argument is not UTF-8");
-	if (rc == 0)
-		rc = hf_ctl_call(path, ctl->timeout_ms, ctl->command->verb,
-		    args, on_data, &g, &fault);
-	if (rc == 0 && !is_whole(&g))
-		rc = hf_ctl_fault(&fault, HF_CTL_UNREACHABLE,
+	hf_gather_init(&g, ctl);
+	rc = g.doc == NULL ? hf_ctl_fault(&fault, HF_EXIT_FAILED,
+	    "out of memory") : run(ctl, &g, &fault);
+	if (rc == 0 && !hf_gather_whole(&g))
+		rc = hf_ctl_fault(&fault, HF_EXIT_UNREACHABLE,
 		    "the daemon's answer lacks what was asked for");
 	rc = rc == 0 ? print(ctl, &g) : report(&fault);
-	json_decref(args);
 	json_decref(g.doc);
 	return rc;
 }

@@ -4,7 +4,7 @@
  */
 #include <config.h>
 
-#include "store/inspect.h"
+#include "store/inspect_int.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -12,22 +12,12 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
-#include "store/db.h"
 #include "store/history.h"
 #include "store/master.h"
 #include "store/migrate.h"
 #include "store/row.h"
 
 #define LIST_DEFAULT	50
-
-struct hf_inspect {
-	struct hf_db	 db;
-	struct hf_seal	 seal;
-	/* Without the key everything but contents can still be seen. */
-	struct hf_error	 no_key;	/* code 0: the key is there */
-	const struct hf_shm *shm;	/* borrowed; NULL: offline */
-	char		*path;
-};
 
 static const char *const turn_states[] = { "?", "queued", "open", "complete",
     "incomplete", "failed", "interrupted", "canceled" };
@@ -56,7 +46,8 @@ hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
 	in = hf_xcalloc(1, sizeof(*in));
 	in->shm = c->shm;
 	in->path = hf_xstrdup(c->path);
-	rc = hf_db_open(&in->db, c->path, HF_DB_READ, true, e);
+	rc = c->shm == NULL ? hf_offline_open(&in->db, c->path, e) :
+	    hf_db_open(&in->db, c->path, HF_DB_READ, true, e);
 	if (rc == 0)
 		rc = hf_migrate_check(&in->db, hf_migrations,
 		    hf_n_migrations, e);
@@ -78,6 +69,36 @@ hf_inspect_close(struct hf_inspect *in)
 	hf_seal_clear(&in->seal);
 	free(in->path);
 	free(in);
+}
+
+int
+hf_inspect_boot(struct hf_inspect *in, uint64_t *boot, struct hf_error *e)
+{
+	sqlite3_stmt *st = hf_db_bind(&in->db, HF_SQL_META_GET, e, "z",
+	    "boot");
+	int rc;
+
+	*boot = 0;
+	if (st == NULL)
+		return e->code;
+	rc = hf_db_step(&in->db, st, e);
+	if (rc <= 0)
+		return rc;
+	*boot = (uint64_t)sqlite3_column_int64(st, 0);
+	hf_db_reset(st);
+	return 0;
+}
+
+enum hf_owner
+hf_inspect_owner(const struct hf_inspect *in, uint64_t boot, unsigned slot,
+    uint64_t inc)
+{
+	if (inc == 0 || inc >> 32 != boot)
+		return HF_OWNER_DEAD;
+	if (in->shm == NULL)
+		return HF_OWNER_UNKNOWN;
+	return hf_shm_alive(in->shm, slot, inc) ? HF_OWNER_ALIVE :
+	    HF_OWNER_DEAD;
 }
 
 static const char *
@@ -134,8 +155,8 @@ row_before(struct hf_inspect *in, const char *public, struct hf_error *e)
 
 int
 hf_inspect_sessions(struct hf_inspect *in,
-    const struct hf_session_filter *f, hf_session_fn cb, void *arg,
-    struct hf_error *e)
+    const struct hf_session_filter *f, struct hf_cursor *at,
+    hf_session_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	int64_t before = INT64_MAX, limit;
@@ -143,7 +164,9 @@ hf_inspect_sessions(struct hf_inspect *in,
 	int rc;
 
 	e = e == NULL ? &local : e;
-	if (f->before != NULL) {
+	if (at->a != 0) {
+		before = at->a;
+	} else if (f->before != NULL) {
 		before = row_before(in, f->before, e);
 		if (before == 0)
 			return hf_fail(e, HF_ENOTFOUND, "session %s: not "
@@ -157,6 +180,7 @@ hf_inspect_sessions(struct hf_inspect *in,
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
+		at->a = sqlite3_column_int64(st, 13);
 		if (tell_session(in, st, cb, arg) != 0) {
 			hf_db_reset(st);
 			return 0;
@@ -279,7 +303,7 @@ tell_turn(sqlite3_stmt *st, hf_turn_fn cb, void *arg)
 
 int
 hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
-    hf_turn_fn cb, void *arg, struct hf_error *e)
+    struct hf_cursor *at, hf_turn_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	sqlite3_stmt *st;
@@ -290,10 +314,11 @@ hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
 	rc = find(in, session, &row, NULL, e);
 	if (rc < 0)
 		return rc;
-	st = hf_db_bind(&in->db, HF_SQL_INFO_TURNS, e, "i", row);
+	st = hf_db_bind(&in->db, HF_SQL_INFO_TURNS, e, "ii", row, at->a);
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
+		at->a = sqlite3_column_int64(st, 1);
 		if (tell_turn(st, cb, arg) != 0) {
 			hf_db_reset(st);
 			return 0;
@@ -334,7 +359,7 @@ tell_item(sqlite3_stmt *st, const struct hf_seal_key *key, hf_item_fn cb,
 
 int
 hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
-    hf_item_fn cb, void *arg, struct hf_error *e)
+    struct hf_cursor *at, hf_item_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	struct hf_seal_key key;
@@ -350,10 +375,13 @@ hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
 	rc = find(in, session, &row, &key, e);
 	if (rc < 0)
 		return rc;
-	st = hf_db_bind(&in->db, HF_SQL_INFO_ITEMS, e, "i", row);
+	st = hf_db_bind(&in->db, HF_SQL_INFO_ITEMS, e, "iii", row, at->a,
+	    at->b);
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
+		at->a = sqlite3_column_int64(st, 15);
+		at->b = sqlite3_column_int64(st, 0);
 		rc = tell_item(st, &key, cb, arg, e);
 		if (rc != 0) {
 			hf_db_reset(st);
@@ -386,7 +414,7 @@ tell_attempt(sqlite3_stmt *st, hf_attempt_fn cb, void *arg)
 
 int
 hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
-    hf_attempt_fn cb, void *arg, struct hf_error *e)
+    struct hf_cursor *at, hf_attempt_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	sqlite3_stmt *st;
@@ -397,11 +425,68 @@ hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
 	rc = find(in, session, &row, NULL, e);
 	if (rc < 0)
 		return rc;
-	st = hf_db_bind(&in->db, HF_SQL_INFO_ATTEMPTS, e, "i", row);
+	st = hf_db_bind(&in->db, HF_SQL_INFO_ATTEMPTS, e, "iii", row, at->a,
+	    at->b);
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
+		at->a = sqlite3_column_int64(st, 0);
+		at->b = sqlite3_column_int64(st, 13);
 		if (tell_attempt(st, cb, arg) != 0) {
+			hf_db_reset(st);
+			return 0;
+		}
+	}
+	return rc;
+}
+
+/* --- leases --------------------------------------------------------------- */
+
+static int
+tell_lock(struct hf_inspect *in, uint64_t boot, sqlite3_stmt *st,
+    hf_lock_fn cb, void *arg)
+{
+	static const char *const owners[] = { [HF_OWNER_ALIVE] = "alive",
+	    [HF_OWNER_DEAD] = "dead", [HF_OWNER_UNKNOWN] = "unknown" };
+	struct hf_lock_info l = { 0 };
+
+	hf_db_id(st, 0, &l.session);
+	l.tenant = text(st, 1);
+	l.name = text(st, 2);
+	l.owner_slot = (unsigned)sqlite3_column_int64(st, 3);
+	l.owner_inc = (uint64_t)sqlite3_column_int64(st, 4);
+	l.fence = (uint64_t)sqlite3_column_int64(st, 5);
+	l.owner = owners[hf_inspect_owner(in, boot, l.owner_slot,
+	    l.owner_inc)];
+	l.lock_since_us = sqlite3_column_int64(st, 6);
+	hf_db_id(st, 7, &l.turn);
+	l.turn_seq = sqlite3_column_int64(st, 8);
+	if (l.turn_seq != 0)
+		l.turn_state = NAME_OF(turn_states,
+		    sqlite3_column_int(st, 9));
+	l.queued = sqlite3_column_int64(st, 10);
+	return cb(arg, &l);
+}
+
+int
+hf_inspect_locks(struct hf_inspect *in, struct hf_cursor *at, hf_lock_fn cb,
+    void *arg, struct hf_error *e)
+{
+	struct hf_error local;
+	sqlite3_stmt *st;
+	uint64_t boot;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	rc = hf_inspect_boot(in, &boot, e);
+	if (rc < 0)
+		return rc;
+	st = hf_db_bind(&in->db, HF_SQL_INFO_LOCKS, e, "i", at->a);
+	if (st == NULL)
+		return e->code;
+	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
+		at->a = sqlite3_column_int64(st, 11);
+		if (tell_lock(in, boot, st, cb, arg) != 0) {
 			hf_db_reset(st);
 			return 0;
 		}

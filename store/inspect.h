@@ -2,6 +2,10 @@
  * Read-only views for operators: the keeper's control socket and
  * holdfastctl.  One connection, opened read-only; short reads; rows are
  * handed to a callback one by one (spans valid during the call only).
+ *
+ * Long lists are read in pieces: return nonzero from the callback to stop,
+ * and call again with the same cursor to go on behind the row that was told
+ * last.  No statement stays open between the calls.
  */
 #ifndef HF_STORE_INSPECT_H
 #define HF_STORE_INSPECT_H
@@ -9,7 +13,11 @@
 #include "store/store.h"
 
 struct hf_inspect;
+struct hf_cursor { int64_t a, b; };	/* zero: the beginning */
 
+/* Without a scoreboard in 'c' ("offline") nothing at all is written, not
+ * even an index of the log, whatever became of the daemon; whether the owner
+ * of a lease lives is then not always known. */
 int	hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
 	    struct hf_error *e) HF_MUST_CHECK;
 void	hf_inspect_close(struct hf_inspect *in);
@@ -28,7 +36,6 @@ struct hf_session_info {
 	int64_t		 lock_since_us;
 	int64_t		 queued;
 };
-/* Return nonzero from 'cb' to stop early. */
 typedef int (*hf_session_fn)(void *arg, const struct hf_session_info *s);
 struct hf_session_filter {
 	const char	*tenant;	/* NULL: all */
@@ -36,8 +43,8 @@ struct hf_session_filter {
 	const char	*before;	/* page: id of the last one seen */
 };
 int	hf_inspect_sessions(struct hf_inspect *in,
-	    const struct hf_session_filter *f, hf_session_fn cb, void *arg,
-	    struct hf_error *e) HF_MUST_CHECK;
+	    const struct hf_session_filter *f, struct hf_cursor *at,
+	    hf_session_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
 /* By id, unique id prefix, or name (tenant NULL: unique over tenants).
  * HF_ENOTFOUND; HF_ECONFLICT when ambiguous. */
 int	hf_inspect_session(struct hf_inspect *in, const char *tenant,
@@ -62,7 +69,8 @@ struct hf_turn_info {
 };
 typedef int (*hf_turn_fn)(void *arg, const struct hf_turn_info *t);
 int	hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
-	    hf_turn_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+	    struct hf_cursor *at, hf_turn_fn cb, void *arg, struct hf_error *e)
+	    HF_MUST_CHECK;
 
 struct hf_item_info {
 	int64_t		 turn_seq;
@@ -73,7 +81,8 @@ struct hf_item_info {
 };
 typedef int (*hf_item_fn)(void *arg, const struct hf_item_info *i);
 int	hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
-	    hf_item_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+	    struct hf_cursor *at, hf_item_fn cb, void *arg, struct hf_error *e)
+	    HF_MUST_CHECK;
 
 struct hf_attempt_info {
 	int64_t		 turn_seq;
@@ -85,7 +94,8 @@ struct hf_attempt_info {
 };
 typedef int (*hf_attempt_fn)(void *arg, const struct hf_attempt_info *a);
 int	hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
-	    hf_attempt_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+	    struct hf_cursor *at, hf_attempt_fn cb, void *arg,
+	    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_key_info {
 	struct hf_id	 id;
@@ -104,5 +114,77 @@ struct hf_store_stats {
 };
 int	hf_inspect_stats(struct hf_inspect *in, struct hf_store_stats *s,
 	    struct hf_error *e) HF_MUST_CHECK;
+
+/* --- leases ------------------------------------------------------------- */
+
+struct hf_lock_info {
+	struct hf_id	 session;
+	const char	*tenant, *name;
+	unsigned	 owner_slot;
+	uint64_t	 owner_inc, fence;
+	const char	*owner;		/* "alive", "dead"; offline "unknown" */
+	int64_t		 lock_since_us;
+	struct hf_id	 turn;		/* that it was taken for */
+	int64_t		 turn_seq;	/* 0: there is no such turn */
+	const char	*turn_state;
+	int64_t		 queued;	/* turns that wait behind it */
+};
+typedef int (*hf_lock_fn)(void *arg, const struct hf_lock_info *l);
+/* Leases that are held. */
+int	hf_inspect_locks(struct hf_inspect *in, struct hf_cursor *at,
+	    hf_lock_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+/* --- verification ------------------------------------------------------- */
+
+struct hf_finding {
+	const char	*session;	/* id; NULL: of no session */
+	const char	*severity;	/* "corrupt", or "odd" */
+	const char	*what;		/* one word of what is wrong */
+	int64_t		 turn_seq;	/* 0: of no turn */
+	int64_t		 idx;		/* of an item or part; -1: of none */
+	const char	*text;		/* for people; no contents */
+};
+typedef void (*hf_finding_fn)(void *arg, const struct hf_finding *f);
+struct hf_verified {			/* added up over calls */
+	int64_t		sessions, turns, items;
+	int64_t		corrupt, odd;	/* findings */
+};
+/* Prove of a session, in one snapshot, that nothing was altered or lost.
+ * Without the master key: HF_EPERM. */
+int	hf_verify_session(struct hf_inspect *in, const struct hf_id *session,
+	    hf_finding_fn cb, void *arg, struct hf_verified *sum,
+	    struct hf_error *e) HF_MUST_CHECK;
+/* The same of the next session, then of rows that belong to none, a piece at
+ * a time.  1: there is more; 0: that was all. */
+int	hf_verify_next(struct hf_inspect *in, struct hf_cursor *at,
+	    hf_finding_fn cb, void *arg, struct hf_verified *sum,
+	    struct hf_error *e) HF_MUST_CHECK;
+
+/* --- the members of the views, for whoever shows them --------------------- */
+
+enum hf_field_type {
+	HF_FIELD_ID,		/* struct hf_id */
+	HF_FIELD_TEXT,		/* const char *, NULL: null */
+	HF_FIELD_STR,		/* struct hf_str, .p NULL: null */
+	HF_FIELD_INT,
+	HF_FIELD_UINT,
+	HF_FIELD_I64,
+	HF_FIELD_U64,
+	HF_FIELD_BOOL
+};
+struct hf_field {
+	const char	*name;
+	enum hf_field_type type;
+	size_t		 offset;
+};
+struct hf_view {
+	const char	*kind;		/* "session", "turn", ... */
+	const struct hf_field *field;
+	size_t		 n;
+};
+extern const struct hf_view hf_view_session, hf_view_turn, hf_view_item,
+    hf_view_contents /* an item with its body */, hf_view_attempt,
+    hf_view_key, hf_view_lock, hf_view_stats, hf_view_finding,
+    hf_view_verified;
 
 #endif

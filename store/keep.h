@@ -46,6 +46,11 @@ int	hf_keep_reap(struct hf_keep *k, unsigned slot, uint64_t inc,
 int	hf_keep_checkpoint(struct hf_keep *k, int min_frames, bool truncate,
 	    struct hf_error *e) HF_MUST_CHECK;
 
+/* Can turns be stored now?  One real transaction on a connection of its own,
+ * under the writer mutex.  (store/probe.c) */
+int	hf_keep_probe(const struct hf_store_conf *c, struct hf_error *e)
+	    HF_MUST_CHECK;
+
 /* Make an API key of 'tenant'; 'secret' (shown once, never stored) gets the
  * text that clients present. */
 #define HF_SECRET_SIZE 96

@@ -1,7 +1,11 @@
 noinst_LIBRARIES += libstore.a
 libstore_a_SOURCES = \
 	store/auth.c store/auth.h store/begin.c store/db.c store/db.h \
+	store/fields.c \
 	store/history.c store/history.h store/inspect.c store/inspect.h \
+	store/inspect_int.h store/offline.c store/probe.c \
+	store/sql_inspect.def store/verify.c store/verify_int.h \
+	store/verify_turn.c store/verify_view.c \
 	store/internal.h store/keep.c store/keep.h store/lease.c store/lease.h \
 	store/master.c store/master.h store/migrate.c store/migrate.h \
 	store/queue.c store/queue.h store/retry.c store/row.c store/row.h store/seal.c \

@@ -263,6 +263,14 @@ handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 		    "slot=%u inc=%" PRIu64 " turns=%" PRId64, r->slot, r->inc,
 		    r->a);
 		break;
+	case HF_IPC_RELOAD:
+		if (slot == HF_SHM_KEEPER)
+			hf_reload_ask(m, r->a);
+		break;
+	case HF_IPC_END:
+		if (slot == HF_SHM_KEEPER)
+			hf_master_drain(m);
+		break;
 	default:
 		hf_log(HF_LOG_WARN, "master: unexpected record dropped "
 		    "slot=%u type=%u", slot, r->type);
@@ -330,9 +338,21 @@ hf_keeper_config(struct hf_master *m)
 	struct hf_ipc r = { .type = HF_IPC_CONFIG,
 	    .a = m->cur.conf->gateway.log_level, .b = m->cur.number };
 
-	if (k->fd >= 0 && hf_ipc_send(k->fd, &r) < 0)
+	if (k->fd >= 0 && hf_ipc_send_fd(k->fd, &r, m->cur.fd) < 0)
 		hf_log(HF_LOG_WARN, "master: keeper missed a new "
 		    "configuration generation=%u", m->cur.number);
+}
+
+void
+hf_keeper_reloaded(struct hf_master *m, int64_t request, int rc,
+    const char *text)
+{
+	const struct hf_child *k = &m->child[HF_SHM_KEEPER];
+	struct hf_ipc r = { .type = HF_IPC_RELOADED, .a = rc, .b = request };
+
+	snprintf(r.text, sizeof(r.text), "%s", text);
+	if (k->fd >= 0 && hf_ipc_send(k->fd, &r) < 0)
+		hf_log(HF_LOG_WARN, "master: keeper missed how a reload went");
 }
 
 /* --- the end, asked for ----------------------------------------------- */

@@ -15,15 +15,28 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/exits.h"
 #include "base/frame.h"
 #include "base/log.h"
-#include "workers/exits.h"
+
+/* The reply to the request under way; one of a client at a time. */
+struct hf_reply {
+	struct client	*client;
+	struct evbuffer	*out;
+	json_int_t	 id;
+	bool		 later;		/* goes on after the verb's return */
+	hf_reply_step_fn step;		/* NULL: somebody else ends it */
+	hf_reply_drop_fn drop;
+	void		*state;
+};
 
 struct client {
 	LIST_ENTRY(client) link;
 	struct hf_control *control;
 	struct bufferevent *bev;
-	bool		 closing;	/* as soon as the output is out */
+	struct event	*again;		/* a step that had nothing to say */
+	struct hf_reply	 reply;
+	bool		 closing;	/* as soon as the reply is out */
 };
 
 struct hf_control {
@@ -34,11 +47,6 @@ struct hf_control {
 	unsigned	 n_clients;
 	hf_control_fn	 fn;
 	void		*arg;
-};
-
-struct hf_reply {
-	struct evbuffer	*out;
-	json_int_t	 id;
 };
 
 static struct hf_log_limit bad_limit;
@@ -112,7 +120,10 @@ client_free(struct client *cl)
 {
 	LIST_REMOVE(cl, link);
 	cl->control->n_clients--;
+	if (cl->reply.later)
+		cl->reply.drop(cl->reply.state);
 	bufferevent_free(cl->bev);
+	event_free(cl->again);
 	free(cl);
 }
 
@@ -145,29 +156,125 @@ run_verb(struct hf_control *c, const json_t *req, struct hf_reply *r,
 	return rc;
 }
 
+/* The last frame of a reply. */
+static void
+put_end(struct hf_reply *r, int rc, const struct hf_error *e)
+{
+	static const struct hf_error none;
+	struct hf_error local = { 0 };
+
+	if (rc < 0)
+		put_error(r, rc, e == NULL ? &none : e);
+	else if (put_frame(r->out, json_pack("{s:i, s:I, s:b}", "v",
+	    HF_FRAME_VERSION, "id", r->id, "end", 1), &local) < 0)
+		put_error(r, local.code, &local);
+}
+
+bool
+hf_reply_full(const struct hf_reply *r)
+{
+	return evbuffer_get_length(r->out) >= HF_CONTROL_PIECE;
+}
+
+void
+hf_reply_go_on(struct hf_reply *r, hf_reply_step_fn step,
+    hf_reply_drop_fn drop, void *state)
+{
+	r->later = true;
+	r->step = step;
+	r->drop = drop;
+	r->state = state;
+}
+
+void
+hf_reply_wait(struct hf_reply *r, hf_reply_drop_fn drop, void *state)
+{
+	hf_reply_go_on(r, NULL, drop, state);
+}
+
+void
+hf_reply_end(struct hf_reply *r, int rc, const struct hf_error *e)
+{
+	r->later = false;
+	put_end(r, rc, e);
+	r->drop(r->state);
+}
+
 /* False: the client is to be closed. */
 static bool
 handle_frame(struct client *cl, struct hf_str payload)
 {
-	struct hf_reply r = { bufferevent_get_output(cl->bev), 0 };
+	struct hf_reply *r = &cl->reply;
 	struct hf_error e = { 0 };
 	json_t *req = json_loadb(payload.p, payload.size,
 	    JSON_REJECT_DUPLICATES, NULL);
 	int rc;
 
+	*r = (struct hf_reply){ .client = cl,
+	    .out = bufferevent_get_output(cl->bev) };
 	if (!json_is_object(req)) {
 		json_decref(req);
 		hf_log_limited(&bad_limit, 1000, HF_LOG_WARN,
 		    "control: client closed reason=bad_json");
 		return false;
 	}
-	rc = run_verb(cl->control, req, &r, &e);
+	rc = run_verb(cl->control, req, r, &e);
 	json_decref(req);
-	if (rc < 0)
-		put_error(&r, rc, &e);
-	else if (put_frame(r.out, json_pack("{s:i, s:I, s:b}", "v",
-	    HF_FRAME_VERSION, "id", r.id, "end", 1), &e) < 0)
-		put_error(&r, e.code, &e);
+	if (r->later && rc < 0)
+		hf_reply_end(r, rc, &e);
+	else if (!r->later)
+		put_end(r, rc, &e);
+	return true;
+}
+
+/* One more piece of a long reply.  False: it is not known yet. */
+static bool
+go_on(struct client *cl)
+{
+	static const struct timeval soon = { 0 };
+	struct hf_reply *r = &cl->reply;
+	struct hf_error e = { 0 };
+	int rc;
+
+	if (r->step == NULL)
+		return false;
+	rc = r->step(r, r->state, &e);
+	if (rc <= 0)
+		hf_reply_end(r, rc, &e);
+	else if (evbuffer_get_length(r->out) == 0)
+		/* Others are served in between. */
+		return event_add(cl->again, &soon) < 0;
+	return true;
+}
+
+/* One request from what has been read.  False: there is none, or no client
+ * any more. */
+static bool
+next_request(struct client *cl)
+{
+	struct evbuffer *in = bufferevent_get_input(cl->bev);
+	struct hf_str payload, raw = { NULL, evbuffer_get_length(in) };
+	struct hf_error e = { 0 };
+	ssize_t n;
+
+	if (raw.size == 0)
+		return false;
+	raw.p = (const char *)evbuffer_pullup(in, -1);
+	n = raw.p == NULL ? HF_ENOMEM : hf_frame_decode(raw,
+	    HF_FRAME_MAX_REQUEST, &payload, &e);
+	if (n == 0)
+		return false;
+	if (n < 0) {
+		hf_log_limited(&bad_limit, 1000, HF_LOG_WARN,
+		    "control: client closed reason=bad_frame");
+		client_free(cl);
+		return false;
+	}
+	if (!handle_frame(cl, payload)) {
+		client_free(cl);
+		return false;
+	}
+	evbuffer_drain(in, (size_t)n);
 	return true;
 }
 
@@ -175,33 +282,18 @@ handle_frame(struct client *cl, struct hf_str payload)
 static void
 process(struct client *cl)
 {
-	struct evbuffer *in = bufferevent_get_input(cl->bev);
 	struct evbuffer *out = bufferevent_get_output(cl->bev);
-	struct hf_error e = { 0 };
 
-	while (!cl->closing && evbuffer_get_length(out) == 0) {
-		struct hf_str payload, raw;
-		ssize_t n;
-
-		raw.size = evbuffer_get_length(in);
-		if (raw.size == 0)
-			return;
-		raw.p = (const char *)evbuffer_pullup(in, -1);
-		n = raw.p == NULL ? HF_ENOMEM : hf_frame_decode(raw,
-		    HF_FRAME_MAX_REQUEST, &payload, &e);
-		if (n == 0)
-			return;
-		if (n < 0) {
-			hf_log_limited(&bad_limit, 1000, HF_LOG_WARN,
-			    "control: client closed reason=bad_frame");
+	while (evbuffer_get_length(out) == 0) {
+		if (cl->reply.later) {
+			if (!go_on(cl))
+				break;
+		} else if (cl->closing) {
 			client_free(cl);
 			return;
-		}
-		if (!handle_frame(cl, payload)) {
-			client_free(cl);
+		} else if (!next_request(cl)) {
 			return;
 		}
-		evbuffer_drain(in, (size_t)n);
 	}
 	/* Not read before it has taken its reply. */
 	bufferevent_disable(cl->bev, EV_READ);
@@ -215,15 +307,20 @@ on_read(struct bufferevent *bev, void *arg)
 }
 
 static void
+on_again(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	process(arg);
+}
+
+static void
 on_written(struct bufferevent *bev, void *arg)
 {
 	struct client *cl = arg;
 
-	if (cl->closing) {
-		client_free(cl);
-		return;
-	}
-	bufferevent_enable(bev, EV_READ);
+	if (!cl->closing && !cl->reply.later)
+		bufferevent_enable(bev, EV_READ);
 	process(cl);
 }
 
@@ -233,8 +330,8 @@ on_event(struct bufferevent *bev, short what, void *arg)
 	struct client *cl = arg;
 
 	/* Who only shut its sending side still wants the reply. */
-	if ((what & BEV_EVENT_EOF) != 0 &&
-	    evbuffer_get_length(bufferevent_get_output(bev)) > 0) {
+	if ((what & BEV_EVENT_EOF) != 0 && (cl->reply.later ||
+	    evbuffer_get_length(bufferevent_get_output(bev)) > 0)) {
 		cl->closing = true;
 		return;
 	}
@@ -293,9 +390,13 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 	}
 	cl = calloc(1, sizeof(*cl));
 	if (cl != NULL)
+		cl->again = evtimer_new(c->base, on_again, cl);
+	if (cl != NULL && cl->again != NULL)
 		cl->bev = bufferevent_socket_new(c->base, fd,
 		    BEV_OPT_CLOSE_ON_FREE);
 	if (cl == NULL || cl->bev == NULL) {
+		if (cl != NULL && cl->again != NULL)
+			event_free(cl->again);
 		free(cl);
 		refuse(fd, HF_ENOMEM, "out of memory");
 		return;
@@ -363,11 +464,26 @@ hf_control_new(struct hf_control **out, struct event_base *base, int fd,
 	return 0;
 }
 
+/* What its socket takes at once: a last word before the end. */
+static void
+flush(struct client *cl)
+{
+	struct evbuffer *out = bufferevent_get_output(cl->bev);
+	int fd = bufferevent_getfd(cl->bev);
+	size_t size = evbuffer_get_length(out);
+
+	if (size > 0 && send(fd, evbuffer_pullup(out, -1), size,
+	    MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		hf_log(HF_LOG_DEBUG, "control: the last word is not taken");
+}
+
 void
 hf_control_free(struct hf_control *c)
 {
-	while (!LIST_EMPTY(&c->clients))
+	while (!LIST_EMPTY(&c->clients)) {
+		flush(LIST_FIRST(&c->clients));
 		client_free(LIST_FIRST(&c->clients));
+	}
 	if (c->listener != NULL)
 		evconnlistener_free(c->listener);
 	if (c->resume != NULL)

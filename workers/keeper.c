@@ -7,14 +7,19 @@
 #include "workers/proc.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/exits.h"
 #include "base/log.h"
 #include "gateway/gateway.h"
 #include "store/inspect.h"
 #include "store/keep.h"
 #include "workers/control.h"
-#include "workers/exits.h"
 #include "workers/verbs.h"
 
 #define MAINTAIN_S		2
@@ -27,6 +32,9 @@ struct keeper {
 	struct hf_inspect *inspect;
 	struct hf_control *control;
 	struct hf_verbs	 verbs;
+	char		*config_text;	/* that runs now */
+	char		 control_path[sizeof(((struct sockaddr_un *)0)->
+			    sun_path) + 1];
 	struct event	*timer;
 	int64_t		 commits;	/* as of the last look; -1: none */
 	int64_t		 idle_since_us;
@@ -158,6 +166,56 @@ maintain(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* --- the configuration, for whoever asks ------------------------------- */
+
+static void
+note_config(struct keeper *k, int fd)
+{
+	struct stat sb;
+	char *text = NULL;
+
+	if (fstat(fd, &sb) == 0)
+		text = calloc(1, (size_t)sb.st_size + 1);
+	if (text == NULL || pread(fd, text, (size_t)sb.st_size, 0) !=
+	    (ssize_t)sb.st_size) {
+		hf_log(HF_LOG_WARN, "keeper: the new configuration cannot be "
+		    "read; control clients are told the old one");
+		free(text);
+		return;
+	}
+	free(k->config_text);
+	k->config_text = text;
+	k->verbs.config_text = text;
+}
+
+static void
+find_control_path(struct keeper *k)
+{
+	struct sockaddr_un sun = { 0 };
+	socklen_t n = sizeof(sun);
+
+	if (getsockname(HF_FD_CONTROL, (struct sockaddr *)&sun, &n) == 0 &&
+	    sun.sun_family == AF_UNIX)
+		memcpy(k->control_path, sun.sun_path, sizeof(sun.sun_path));
+}
+
+static int
+ask_reload(void *arg, int64_t request)
+{
+	struct keeper *k = arg;
+	struct hf_ipc r = { .a = request };
+
+	return hf_proc_tell(&k->proc, HF_IPC_RELOAD, &r);
+}
+
+static int
+ask_end(void *arg)
+{
+	struct keeper *k = arg;
+
+	return hf_proc_tell(&k->proc, HF_IPC_END, NULL);
+}
+
 static void
 on_record(void *arg, const struct hf_ipc *r)
 {
@@ -169,11 +227,18 @@ on_record(void *arg, const struct hf_ipc *r)
 		break;
 	case HF_IPC_DRAIN:
 	case HF_IPC_STOP:
+		hf_verb_drained(&k->verbs);
 		event_base_loopbreak(k->proc.base);
 		break;
 	case HF_IPC_CONFIG:
 		if (r->a >= HF_LOG_ERROR && r->a <= HF_LOG_DEBUG)
 			hf_log_set_level((enum hf_log_level)r->a);
+		if (k->proc.passed >= 0)
+			note_config(k, k->proc.passed);
+		break;
+	case HF_IPC_RELOADED:
+		hf_verb_reloaded(&k->verbs, r->b, r->a < 0 ? (int)r->a : 0,
+		    r->text);
 		break;
 	default:
 		break;
@@ -198,10 +263,15 @@ serve(struct keeper *k, struct hf_error *e)
 	const struct timeval every = { .tv_sec = MAINTAIN_S };
 	int rc;
 
+	find_control_path(k);
 	k->verbs = (struct hf_verbs){ .keep = k->keep, .inspect = k->inspect,
 	    .shm = &k->proc.shm, .database = k->proc.opts->database,
 	    .listen = k->proc.opts->listen,
-	    .n_listen = k->proc.opts->n_listen };
+	    .n_listen = k->proc.opts->n_listen, .store = &k->proc.store,
+	    .config_path = k->proc.opts->config,
+	    .control = k->control_path[0] == '\0' ? NULL : k->control_path,
+	    .ask_reload = ask_reload, .ask_end = ask_end, .arg = k };
+	note_config(k, HF_FD_CONFIG);
 	rc = hf_control_new(&k->control, k->proc.base, HF_FD_CONTROL, on_verb,
 	    k, e);
 	if (rc < 0)
@@ -262,6 +332,7 @@ hf_keeper_main(const struct hf_proc_opts *o)
 	}
 	if (k.control != NULL)
 		hf_control_free(k.control);
+	free(k.config_text);
 	if (k.timer != NULL)
 		event_free(k.timer);
 	if (k.inspect != NULL)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/conf.h"
-#include "workers/exits.h"
+#include "base/exits.h"
 #include "workers/master.h"
 #include "workers/proc.h"
 

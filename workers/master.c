@@ -19,9 +19,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/exits.h"
 #include "base/log.h"
 #include "workers/confine.h"
-#include "workers/exits.h"
 #include "workers/master_internal.h"
 #include "workers/notify.h"
 
@@ -193,7 +193,7 @@ begin_end(struct hf_master *m, bool at_once)
 		    at_once ? 0 : ms);
 		hf_sm_move(&m->phase, HF_PHASE_DRAINING);
 		close_listeners(m);
-		m->reload_wanted = false;
+		hf_reload_cancel(m);
 	} else if (!at_once) {
 		return;
 	}
@@ -211,6 +211,13 @@ hf_master_fail(struct hf_master *m, int exit_code)
 	if (m->exit_code == 0)
 		m->exit_code = exit_code == 0 ? HF_EXIT_FAILED : exit_code;
 	begin_end(m, true);
+}
+
+void
+hf_master_drain(struct hf_master *m)
+{
+	hf_log(HF_LOG_INFO, "master: asked to drain over the control socket");
+	begin_end(m, false);
 }
 
 /* --- phases ----------------------------------------------------------- */

@@ -73,6 +73,11 @@ struct hf_master {
 	struct hf_generation cur, next;	/* next.conf NULL: no reload */
 	unsigned	 generations;	/* numbers given so far */
 	bool		 reload_wanted;
+	/* Requests of the keeper: the newest one, and the newest one that the
+	 * reload under way (or the last one) answers. */
+	int64_t		 reload_asked, reload_taken;
+	/* Keys that the newest reload could not change. */
+	char		 reload_note[200];
 	bool		 retiring;	/* an old generation still drains */
 	bool		 reap_all;	/* the keeper missed a record */
 	int64_t		 drain_us;	/* deadline of HF_PHASE_DRAINING */
@@ -105,6 +110,9 @@ const char *hf_child_role(unsigned slot);
 /* To the keeper: the log level now; {slot, inc} is dead (0: look yourself). */
 void	hf_keeper_config(struct hf_master *m);
 void	hf_keeper_reap(struct hf_master *m, unsigned slot, uint64_t inc);
+/* How the reload went that answers the requests up to this one. */
+void	hf_keeper_reloaded(struct hf_master *m, int64_t request, int rc,
+	    const char *text);
 
 /* deaths.c */
 /* waitpid() for all who died. */
@@ -119,10 +127,16 @@ void	hf_generation_free(struct hf_master *m, struct hf_generation *g);
 void	hf_reload_step(struct hf_master *m);
 /* A new worker could not start: keep what runs. */
 void	hf_reload_abandon(struct hf_master *m, const char *reason);
+/* The keeper was asked for one. */
+void	hf_reload_ask(struct hf_master *m, int64_t request);
+/* The service ends: no reload will be done any more. */
+void	hf_reload_cancel(struct hf_master *m);
 const struct hf_generation *hf_generation_of(const struct hf_master *m,
 	    unsigned number);
 
 /* master.c */
 void	hf_master_fail(struct hf_master *m, int exit_code);
+/* As on TERM. */
+void	hf_master_drain(struct hf_master *m);
 
 #endif

@@ -167,10 +167,14 @@ on_parent(evutil_socket_t fd, short what, void *arg)
 	int rc;
 
 	(void)what;
-	while ((rc = hf_ipc_recv(fd, &rec)) != HF_EBUSY) {
+	while ((rc = hf_ipc_recv_fd(fd, &rec, &r->passed)) != HF_EBUSY) {
 		if (rc == 1)
 			r->record(r->arg, &rec);
-		else if (rc == HF_EPROTO)
+		if (rc == 1 && r->passed >= 0)
+			close(r->passed);
+		if (rc == 1)
+			continue;
+		if (rc == HF_EPROTO)
 			hf_log_limited(&limit, 1000, HF_LOG_WARN,
 			    "proc: bad record of the master dropped");
 		else

@@ -37,6 +37,8 @@ struct hf_proc {
 	struct event	*parent_event, *beat_event;
 	void		(*record)(void *arg, const struct hf_ipc *r);
 	void		*arg;
+	int		 passed;	/* came with the record; closed after
+					 * record() unless it takes it (-1) */
 };
 
 /* Undone by hf_proc_free(), also after a failure. */

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -139,56 +140,89 @@ same(const char *a, const char *b)
 }
 
 static void
-refuse_if(bool changed, const char *key)
+refuse_if(struct hf_master *m, bool changed, const char *key)
 {
-	if (changed)
-		hf_log(HF_LOG_WARN, "reload: key=%s changed and needs a "
-		    "restart; the old value stays", key);
+	size_t n = strlen(m->reload_note);
+
+	if (!changed)
+		return;
+	hf_log(HF_LOG_WARN, "reload: key=%s changed and needs a restart; the "
+	    "old value stays", key);
+	snprintf(m->reload_note + n, sizeof(m->reload_note) - n, "%s%s",
+	    n > 0 ? ", " : "", key);
 }
 
 /* What is fixed at the start stays: children are told those values by the
  * master, not by the new text. */
 static void
-refuse_fixed(const struct hf_conf_gateway *old,
+refuse_fixed(struct hf_master *m, const struct hf_conf_gateway *old,
     const struct hf_conf_gateway *new)
 {
 	bool listen = old->n_listen != new->n_listen;
 
+	m->reload_note[0] = '\0';
 	for (unsigned i = 0; i < old->n_listen && !listen; i++)
 		listen = !same(old->listen[i], new->listen[i]);
-	refuse_if(listen, "listen");
-	refuse_if(!same(old->database, new->database), "database");
-	refuse_if(!same(old->control, new->control), "control");
-	refuse_if(!same(old->master_key_file, new->master_key_file),
+	refuse_if(m, listen, "listen");
+	refuse_if(m, !same(old->database, new->database), "database");
+	refuse_if(m, !same(old->control, new->control), "control");
+	refuse_if(m, !same(old->master_key_file, new->master_key_file),
 	    "master_key_file");
-	refuse_if(!same(old->master_key_credential,
+	refuse_if(m, !same(old->master_key_credential,
 	    new->master_key_credential), "master_key_credential");
 }
 
-/* Tell the service manager that the reload is over, however it went. */
+/* Tell the service manager and who asked that the reload is over, however it
+ * went. */
 static void
-reload_over(const char *status)
+reload_over(struct hf_master *m, const char *status, int rc, const char *why)
 {
 	hf_notify("READY=1\nSTATUS=%s", status);
+	hf_keeper_reloaded(m, m->reload_taken, rc, why);
+}
+
+void
+hf_reload_ask(struct hf_master *m, int64_t request)
+{
+	m->reload_asked = request;
+	if (m->phase.cur >= HF_PHASE_DRAINING) {
+		hf_reload_cancel(m);
+		return;
+	}
+	hf_log(HF_LOG_INFO, "reload: asked for over the control socket");
+	m->reload_wanted = true;
+}
+
+void
+hf_reload_cancel(struct hf_master *m)
+{
+	m->reload_wanted = false;
+	if (m->reload_asked > 0)
+		hf_keeper_reloaded(m, m->reload_asked, HF_EBUSY,
+		    "the daemon is stopping");
 }
 
 static void
 begin(struct hf_master *m)
 {
 	struct hf_error e = { 0 };
+	int rc;
 
 	/* Leave room for two whole generations. */
 	if (hf_children_alive(m) + HF_MASTER_WORKERS > HF_SHM_SLOTS - 1)
 		return;
 	m->reload_wanted = false;
+	m->reload_taken = m->reload_asked;
 	hf_notify("RELOADING=1\nMONOTONIC_USEC=%" PRId64, hf_now_us());
-	if (hf_generation_load(m, &m->next, &e) < 0) {
+	rc = hf_generation_load(m, &m->next, &e);
+	if (rc < 0) {
 		hf_log(HF_LOG_ERROR, "reload: refused, the old configuration "
 		    "stays: %s", e.text);
-		reload_over("Reload refused; the old configuration stays.");
+		reload_over(m, "Reload refused; the old configuration stays.",
+		    rc, e.text);
 		return;
 	}
-	refuse_fixed(&m->first->gateway, &m->next.conf->gateway);
+	refuse_fixed(m, &m->first->gateway, &m->next.conf->gateway);
 	hf_log(HF_LOG_INFO, "reload: begins generation=%u workers=%u",
 	    m->next.number, m->next.workers);
 	for (unsigned i = 0; i < m->next.workers; i++)
@@ -198,13 +232,18 @@ begin(struct hf_master *m)
 void
 hf_reload_abandon(struct hf_master *m, const char *reason)
 {
+	char why[160];
+
 	hf_log(HF_LOG_ERROR, "reload: failed, the old configuration stays "
 	    "generation=%u reason=%s", m->next.number, reason);
 	for (unsigned i = 1; i < HF_SHM_SLOTS; i++)
 		if (m->child[i].generation == m->next.number)
 			hf_child_stop(m, i);
 	hf_generation_free(m, &m->next);
-	reload_over("Reload failed; the old configuration stays.");
+	snprintf(why, sizeof(why), "the new workers do not start (%s); the "
+	    "old configuration stays", reason);
+	reload_over(m, "Reload failed; the old configuration stays.",
+	    HF_ESYS, why);
 }
 
 /* The new generation takes over. */
@@ -227,7 +266,7 @@ promote(struct hf_master *m)
 	hf_log(HF_LOG_INFO, "reload: serving generation=%u workers=%u "
 	    "draining=%u", m->cur.number, m->cur.workers,
 	    hf_children_count(m, old, HF_LIFE_DRAINING));
-	reload_over("Serving.");
+	reload_over(m, "Serving.", 0, m->reload_note);
 }
 
 void

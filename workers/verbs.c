@@ -1,68 +1,68 @@
 /*
- * The control verbs.
+ * The control verbs for sessions, locks, keys and status.
  */
 #include <config.h>
 
 #include "workers/verbs.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
+#include "base/verbs.h"
+#include "workers/verbs_int.h"
+#include "workers/view.h"
 
 #define LIST_MOST	10000	/* sessions in one reply */
+#define LIST_DEFAULT	50
 #define NAME_MOST	64	/* bytes of a tenant's name or a label */
+#define STEP_US		20000	/* how long others wait for one step */
+#define PROGRESS_US	1000000	/* a client hears that it goes on */
 
-/* A walk over rows: where the frames go, and how it ended. */
+/* A walk over rows: where the frames go, and how it ended.  The state of a
+ * long reply too. */
 struct walk {
+	struct hf_verbs	*v;
 	struct hf_reply	*reply;
 	struct hf_error	*e;
 	int		 rc;
-	bool		 contents;	/* items with their bodies */
+	bool		 stopped;	/* the piece is full: there is more */
 	const struct hf_id *only;	/* keys: this one alone, or NULL */
 	const char	*secret;	/* keys: shown with it, or NULL */
+	/* Of long replies. */
+	struct hf_cursor at;
+	char		*tenant, *before;	/* owned, or NULL */
+	int64_t		 left;		/* sessions that may still be told */
 	struct hf_id	 session;	/* of the last session seen */
+	int		 phase;		/* 0 turns, 1 items, 2 attempts */
+	bool		 contents, attempts;
+	struct hf_verified sum;
+	int64_t		 said_us;	/* when the client heard of it last */
 };
 
-/* --- JSON ------------------------------------------------------------- */
+/* --- frames ----------------------------------------------------------- */
 
-/* Text from outside as a JSON string; bytes that are no UTF-8 become
- * question marks.  NULL is null. */
-static json_t *
-text(struct hf_str s)
+int
+hf_verb_send(struct hf_reply *reply, const char *kind, json_t *row,
+    struct hf_error *e)
 {
-	struct hf_buf b;
-	json_t *j;
-
-	if (s.p == NULL)
-		return json_null();
-	j = json_stringn(s.p, s.size);
-	if (j != NULL)
-		return j;
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	hf_buf_putstr(&b, s);
-	for (size_t i = 0; hf_buf_ok(&b) && i < b.size; i++)
-		if ((unsigned char)b.data[i] >= 0x80)
-			b.data[i] = '?';
-	j = hf_buf_ok(&b) ? json_stringn(b.data, b.size) : NULL;
-	hf_buf_free(&b);
-	return j;
+	return hf_reply_data(reply, row == NULL ? NULL :
+	    json_pack("{s:o}", kind, row), e);
 }
 
-static json_t *
-ztext(const char *z)
-{
-	return text(hf_str(z));
-}
-
-/* Send {kind: row}; nonzero stops the walk. */
+/* Nonzero stops the walk: it failed, or this piece of the reply is full. */
 static int
 send_row(struct walk *w, const char *kind, json_t *row)
 {
-	json_t *data = row == NULL ? NULL : json_pack("{s:o}", kind, row);
+	w->rc = hf_verb_send(w->reply, kind, row, w->e);
+	w->stopped = w->rc < 0 || hf_reply_full(w->reply);
+	return w->stopped;
+}
 
-	w->rc = hf_reply_data(w->reply, data, w->e);
-	return w->rc;
+static int
+send_view(struct walk *w, const struct hf_view *view, const void *row)
+{
+	return send_row(w, view->kind, hf_json_view(view, row));
 }
 
 /* How a walk ended: by its own rows, or by the store. */
@@ -72,18 +72,34 @@ ended(const struct walk *w, int rc)
 	return w->rc < 0 ? w->rc : rc;
 }
 
-/* An optional string member; HF_EINVAL if it is something else. */
-static int
-arg_text(const json_t *args, const char *key, const char **out,
-    struct hf_error *e)
+static void
+drop_walk(void *state)
 {
-	const json_t *j = json_object_get(args, key);
+	struct walk *w = state;
 
-	/* The parser lets no string with a NUL in it through. */
-	*out = json_string_value(j);
-	if (j == NULL || json_is_null(j) || *out != NULL)
-		return 0;
-	return hf_fail(e, HF_EINVAL, "args.%s must be a string", key);
+	free(w->tenant);
+	free(w->before);
+	free(w);
+}
+
+static struct walk *
+new_walk(struct hf_verbs *v, struct hf_error *e)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		hf_fail(e, HF_ENOMEM, "out of memory");
+	else
+		w->v = v;
+	return w;
+}
+
+static void
+resume(struct walk *w, struct hf_reply *r, struct hf_error *e)
+{
+	w->reply = r;
+	w->e = e;
+	w->stopped = false;
 }
 
 /* --- status ----------------------------------------------------------- */
@@ -142,7 +158,6 @@ verb_status(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
     struct hf_error *e)
 {
 	const struct hf_shm_header *h = v->shm->h;
-	struct walk w = { .reply = reply, .e = e };
 	struct hf_store_stats st = { 0 };
 	json_t *listen, *store;
 	int rc;
@@ -153,25 +168,19 @@ verb_status(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
 		return rc;
 	listen = json_array();
 	for (unsigned i = 0; i < v->n_listen; i++)
-		json_array_append_new(listen, ztext(v->listen[i]));
-	store = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}",
-	    "sessions", (json_int_t)st.sessions,
-	    "turns", (json_int_t)st.turns, "items", (json_int_t)st.items,
-	    "open_turns", (json_int_t)st.open_turns,
-	    "queued_turns", (json_int_t)st.queued_turns,
-	    "db_bytes", (json_int_t)st.db_bytes,
-	    "wal_bytes", (json_int_t)st.wal_bytes,
-	    "schema_version", st.schema_version);
-	return send_row(&w, "status", json_pack("{s:s, s:i, s:I, s:I, s:I, "
-	    "s:i, s:o, s:o, s:o, s:o, s:o}", "version", PACKAGE_VERSION,
+		json_array_append_new(listen,
+		    hf_json_text(hf_str(v->listen[i])));
+	store = hf_json_view(&hf_view_stats, &st);
+	return hf_verb_send(reply, "status", json_pack("{s:s, s:i, s:I, s:I, "
+	    "s:I, s:i, s:o, s:o, s:o, s:o, s:o}", "version", PACKAGE_VERSION,
 	    "pid", (int)getppid(),
 	    "started_us", (json_int_t)h->started_wall_us,
 	    "uptime_ms", (json_int_t)(hf_wall_us() - h->started_wall_us) /
 	    1000, "boot", (json_int_t)atomic_load(&h->boot),
 	    "config_generation", (int)atomic_load(&h->config_generation),
-	    "listen", listen, "database", ztext(v->database),
+	    "listen", listen, "database", hf_json_text(hf_str(v->database)),
 	    "processes", processes(v->shm), "store", store,
-	    "counters", counters(v->shm)));
+	    "counters", counters(v->shm)), e);
 }
 
 /* --- sessions --------------------------------------------------------- */
@@ -182,73 +191,49 @@ send_session(void *arg, const struct hf_session_info *s)
 	struct walk *w = arg;
 
 	w->session = s->id;
-	return send_row(w, "session", json_pack("{s:s, s:o, s:o, s:I, s:I, "
-	    "s:I, s:o, s:o, s:b, s:i, s:I, s:I, s:I, s:I}", "id", s->id.s,
-	    "tenant", ztext(s->tenant), "name", ztext(s->name),
-	    "created_us", (json_int_t)s->created_us,
-	    "updated_us", (json_int_t)s->updated_us,
-	    "turns", (json_int_t)s->turns, "last_state",
-	    ztext(s->last_state), "last_target", ztext(s->last_target),
-	    "locked", s->locked, "owner_slot", (int)s->owner_slot,
-	    "owner_inc", (json_int_t)s->owner_inc,
-	    "fence", (json_int_t)s->fence,
-	    "lock_since_us", (json_int_t)s->lock_since_us,
-	    "queued", (json_int_t)s->queued));
+	w->left--;
+	return send_view(w, &hf_view_session, s);
 }
 
 static int
 send_turn(void *arg, const struct hf_turn_info *t)
 {
-	return send_row(arg, "turn", json_pack("{s:s, s:I, s:I, s:I, s:o, "
-	    "s:b, s:o, s:b, s:I, s:I, s:o, s:o, s:i, s:I, s:o, s:I, s:I}",
-	    "id", t->id.s, "seq", (json_int_t)t->seq,
-	    "parent_seq", (json_int_t)t->parent_seq,
-	    "retry_of_seq", (json_int_t)t->retry_of_seq,
-	    "state", ztext(t->state), "on_path", t->on_path,
-	    "route", ztext(t->route), "stream", t->stream,
-	    "started_us", (json_int_t)t->started_us,
-	    "ended_us", (json_int_t)t->ended_us,
-	    "finish_reason", ztext(t->finish_reason),
-	    "error_class", ztext(t->error_class), "status", t->status,
-	    "attempts", (json_int_t)t->attempts, "target", ztext(t->target),
-	    "first_token_us", (json_int_t)t->first_token_us,
-	    "total_us", (json_int_t)t->total_us));
+	return send_view(arg, &hf_view_turn, t);
 }
 
 static int
 send_item(void *arg, const struct hf_item_info *i)
 {
 	struct walk *w = arg;
-	json_t *row;
+	struct hf_item_info seen = *i;
 
-	row = json_pack("{s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:b}",
-	    "turn_seq", (json_int_t)i->turn_seq, "idx", (json_int_t)i->idx,
-	    "kind", ztext(i->kind), "role", ztext(i->role),
-	    "origin", ztext(i->origin), "output", i->output,
-	    "lead", i->lead, "has_heard", i->has_heard);
-	if (row != NULL && w->contents) {
-		json_object_set_new(row, "body", text(i->body));
-		json_object_set_new(row, "heard", i->has_heard ?
-		    text(i->heard) : json_null());
-	}
-	return send_row(w, "item", row);
+	if (!seen.has_heard)
+		seen.heard = HF_STR_NONE;
+	return send_view(w, w->contents ? &hf_view_contents : &hf_view_item,
+	    &seen);
 }
 
 static int
 send_attempt(void *arg, const struct hf_attempt_info *a)
 {
-	return send_row(arg, "attempt", json_pack("{s:I, s:i, s:o, s:o, s:o, "
-	    "s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-	    "turn_seq", (json_int_t)a->turn_seq, "n", a->n,
-	    "target", ztext(a->target), "cls", ztext(a->cls),
-	    "reason", ztext(a->reason), "http_status", a->http_status,
-	    "started_us", (json_int_t)a->started_us,
-	    "first_token_us", (json_int_t)a->first_token_us,
-	    "total_us", (json_int_t)a->total_us,
-	    "bytes_out", (json_int_t)a->bytes_out,
-	    "bytes_in", (json_int_t)a->bytes_in,
-	    "tokens_in", (json_int_t)a->tokens_in,
-	    "tokens_out", (json_int_t)a->tokens_out));
+	return send_view(arg, &hf_view_attempt, a);
+}
+
+static int
+step_list(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct walk *w = state;
+	struct hf_session_filter f = { .tenant = w->tenant,
+	    .before = w->before, .limit = w->left };
+	int rc;
+
+	resume(w, r, e);
+	if (w->left == 0)
+		return 0;
+	rc = hf_inspect_sessions(w->v->inspect, &f, &w->at, send_session, w,
+	    e);
+	rc = ended(w, rc);
+	return rc < 0 ? rc : w->stopped;
 }
 
 static int
@@ -256,54 +241,211 @@ verb_sessions_list(struct hf_verbs *v, const json_t *args,
     struct hf_reply *reply, struct hf_error *e)
 {
 	const json_t *limit = json_object_get(args, "limit");
-	struct walk w = { .reply = reply, .e = e };
-	struct hf_session_filter f = { 0 };
+	const char *tenant, *before;
+	int64_t n = LIST_DEFAULT;
+	struct walk *w;
 	int rc;
 
-	rc = arg_text(args, "tenant", &f.tenant, e);
+	rc = hf_json_arg(args, "tenant", &tenant, e);
 	if (rc == 0)
-		rc = arg_text(args, "before", &f.before, e);
+		rc = hf_json_arg(args, "before", &before, e);
 	if (rc < 0)
 		return rc;
 	if (limit != NULL && !json_is_null(limit)) {
-		f.limit = json_integer_value(limit);
-		if (!json_is_integer(limit) || f.limit < 1 ||
-		    f.limit > LIST_MOST)
+		n = json_integer_value(limit);
+		if (!json_is_integer(limit) || n < 1 || n > LIST_MOST)
 			return hf_fail(e, HF_EINVAL, "args.limit must be 1 "
 			    "to %d", LIST_MOST);
 	}
-	rc = hf_inspect_sessions(v->inspect, &f, send_session, &w, e);
-	return ended(&w, rc);
+	w = new_walk(v, e);
+	if (w == NULL)
+		return HF_ENOMEM;
+	w->left = n;
+	w->tenant = tenant == NULL ? NULL : strdup(tenant);
+	w->before = before == NULL ? NULL : strdup(before);
+	hf_reply_go_on(reply, step_list, drop_walk, w);
+	if ((tenant != NULL && w->tenant == NULL) ||
+	    (before != NULL && w->before == NULL))
+		return hf_fail(e, HF_ENOMEM, "out of memory");
+	return 0;
+}
+
+static int
+show_phase(struct walk *w, struct hf_error *e)
+{
+	struct hf_inspect *in = w->v->inspect;
+
+	switch (w->phase) {
+	case 0:
+		return hf_inspect_turns(in, &w->session, &w->at, send_turn, w,
+		    e);
+	case 1:
+		return hf_inspect_items(in, &w->session, &w->at, send_item, w,
+		    e);
+	default:
+		return !w->attempts ? 0 : hf_inspect_attempts(in, &w->session,
+		    &w->at, send_attempt, w, e);
+	}
+}
+
+static int
+step_show(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct walk *w = state;
+	int rc;
+
+	resume(w, r, e);
+	for (; w->phase < 3; w->phase++) {
+		rc = ended(w, show_phase(w, e));
+		if (rc < 0)
+			return rc;
+		if (w->stopped)
+			return 1;
+		w->at = (struct hf_cursor){ 0 };
+	}
+	return 0;
+}
+
+/* args.key and args.tenant: the session that they name. */
+static int
+arg_session(struct walk *w, const json_t *args, hf_session_fn cb,
+    struct hf_error *e)
+{
+	const char *tenant, *key;
+	int rc;
+
+	rc = hf_json_arg(args, "tenant", &tenant, e);
+	if (rc == 0)
+		rc = hf_json_arg(args, "key", &key, e);
+	if (rc < 0)
+		return rc;
+	if (key == NULL || *key == '\0')
+		return hf_fail(e, HF_EINVAL, "args.key must name a session");
+	rc = hf_inspect_session(w->v->inspect, tenant, key, cb, w, e);
+	return ended(w, rc);
 }
 
 static int
 verb_sessions_show(struct hf_verbs *v, const json_t *args,
     struct hf_reply *reply, struct hf_error *e)
 {
-	struct walk w = { .reply = reply, .e = e };
-	const char *tenant, *key;
+	struct walk *w = new_walk(v, e);
+
+	if (w == NULL)
+		return HF_ENOMEM;
+	hf_reply_go_on(reply, step_show, drop_walk, w);
+	resume(w, reply, e);
+	w->contents = json_is_true(json_object_get(args, "contents"));
+	w->attempts = json_is_true(json_object_get(args, "attempts"));
+	return arg_session(w, args, send_session, e);
+}
+
+/* --- verification and locks --------------------------------------------- */
+
+static void
+send_finding(void *arg, const struct hf_finding *f)
+{
+	struct walk *w = arg;
+
+	if (w->rc == 0)
+		send_view(w, &hf_view_finding, f);
+}
+
+static int
+send_verified(struct walk *w)
+{
+	send_view(w, &hf_view_verified, &w->sum);
+	return w->rc;
+}
+
+static int
+step_verify(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct walk *w = state;
+	int64_t until = hf_now_us() + STEP_US;
+	int rc = 1;
+
+	resume(w, r, e);
+	while (rc > 0 && !w->stopped && hf_now_us() < until)
+		rc = ended(w, hf_verify_next(w->v->inspect, &w->at,
+		    send_finding, w, &w->sum, e));
+	if (rc == 0)
+		return send_verified(w);
+	if (rc > 0 && until - w->said_us > PROGRESS_US) {
+		w->said_us = until;
+		send_row(w, "progress", hf_json_view(&hf_view_verified,
+		    &w->sum));
+	}
+	return ended(w, rc);
+}
+
+static int
+step_verify_one(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct walk *w = state;
 	int rc;
 
-	rc = arg_text(args, "tenant", &tenant, e);
-	if (rc == 0)
-		rc = arg_text(args, "key", &key, e);
-	if (rc < 0)
-		return rc;
-	if (key == NULL || *key == '\0')
-		return hf_fail(e, HF_EINVAL, "args.key must name a session");
-	w.contents = json_is_true(json_object_get(args, "contents"));
-	rc = hf_inspect_session(v->inspect, tenant, key, send_session, &w, e);
-	if (rc == 0 && w.rc == 0)
-		rc = hf_inspect_turns(v->inspect, &w.session, send_turn, &w,
-		    e);
-	if (rc == 0 && w.rc == 0)
-		rc = hf_inspect_items(v->inspect, &w.session, send_item, &w,
-		    e);
-	if (rc == 0 && w.rc == 0 &&
-	    json_is_true(json_object_get(args, "attempts")))
-		rc = hf_inspect_attempts(v->inspect, &w.session, send_attempt,
-		    &w, e);
-	return ended(&w, rc);
+	resume(w, r, e);
+	rc = ended(w, hf_verify_session(w->v->inspect, &w->session,
+	    send_finding, w, &w->sum, e));
+	return rc == 0 ? send_verified(w) : rc;
+}
+
+static int
+note_session(void *arg, const struct hf_session_info *s)
+{
+	struct walk *w = arg;
+
+	w->session = s->id;
+	return 0;
+}
+
+static int
+verb_sessions_verify(struct hf_verbs *v, const json_t *args,
+    struct hf_reply *reply, struct hf_error *e)
+{
+	bool all = json_is_true(json_object_get(args, "all"));
+	struct walk *w = new_walk(v, e);
+
+	if (w == NULL)
+		return HF_ENOMEM;
+	hf_reply_go_on(reply, all ? step_verify : step_verify_one, drop_walk,
+	    w);
+	if (all && json_object_get(args, "key") != NULL)
+		return hf_fail(e, HF_EINVAL, "args.key and args.all exclude "
+		    "each other");
+	return all ? 0 : arg_session(w, args, note_session, e);
+}
+
+static int
+send_lock(void *arg, const struct hf_lock_info *l)
+{
+	return send_view(arg, &hf_view_lock, l);
+}
+
+static int
+step_locks(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct walk *w = state;
+	int rc;
+
+	resume(w, r, e);
+	rc = ended(w, hf_inspect_locks(w->v->inspect, &w->at, send_lock, w,
+	    e));
+	return rc < 0 ? rc : w->stopped;
+}
+
+static int
+verb_locks_list(struct hf_verbs *v, const json_t *args,
+    struct hf_reply *reply, struct hf_error *e)
+{
+	struct walk *w = new_walk(v, e);
+
+	(void)args;
+	if (w == NULL)
+		return HF_ENOMEM;
+	hf_reply_go_on(reply, step_locks, drop_walk, w);
+	return 0;
 }
 
 /* --- keys ------------------------------------------------------------- */
@@ -316,13 +458,11 @@ send_key(void *arg, const struct hf_key_info *k)
 
 	if (w->only != NULL && strcmp(w->only->s, k->id.s) != 0)
 		return 0;
-	row = json_pack("{s:s, s:o, s:o, s:I, s:I}", "id", k->id.s,
-	    "tenant", ztext(k->tenant), "label", ztext(k->label),
-	    "created_us", (json_int_t)k->created_us,
-	    "revoked_us", (json_int_t)k->revoked_us);
+	row = hf_json_view(&hf_view_key, k);
 	if (row != NULL && w->secret != NULL)
-		json_object_set_new(row, "secret", ztext(w->secret));
-	return send_row(w, "key", row);
+		json_object_set_new(row, "secret", json_string(w->secret));
+	send_row(w, "key", row);
+	return w->rc;	/* a list of keys is short: all at once */
 }
 
 static bool
@@ -355,9 +495,9 @@ verb_keys_create(struct hf_verbs *v, const json_t *args,
 	struct hf_id id;
 	int rc;
 
-	rc = arg_text(args, "tenant", &tenant, e);
+	rc = hf_json_arg(args, "tenant", &tenant, e);
 	if (rc == 0)
-		rc = arg_text(args, "label", &label, e);
+		rc = hf_json_arg(args, "label", &label, e);
 	if (rc < 0)
 		return rc;
 	if (tenant == NULL || !plain_name(tenant))
@@ -398,7 +538,7 @@ verb_keys_revoke(struct hf_verbs *v, const json_t *args,
 	struct hf_id id;
 	int rc;
 
-	rc = arg_text(args, "prefix", &prefix, e);
+	rc = hf_json_arg(args, "prefix", &prefix, e);
 	if (rc < 0)
 		return rc;
 	if (prefix == NULL || *prefix == '\0')
@@ -415,19 +555,25 @@ verb_keys_revoke(struct hf_verbs *v, const json_t *args,
 
 static const struct {
 	const char	*verb;
-	int		(*run)(struct hf_verbs *v, const json_t *args,
-			    struct hf_reply *reply, struct hf_error *e);
+	hf_verb_fn	*run;
 } table[] = {
 	{ "status", verb_status },
+	{ "check", hf_verb_check },
 	{ "sessions.list", verb_sessions_list },
 	{ "sessions.show", verb_sessions_show },
+	{ "sessions.verify", verb_sessions_verify },
+	{ "locks.list", verb_locks_list },
 	{ "keys.create", verb_keys_create },
 	{ "keys.list", verb_keys_list },
-	{ "keys.revoke", verb_keys_revoke }
+	{ "keys.revoke", verb_keys_revoke },
+	{ "providers.list", hf_verb_providers },
+	{ "config.show", hf_verb_config_show },
+	{ "reload", hf_verb_reload },
+	{ "drain", hf_verb_drain }
 };
 
-/* Every verb that verbs.def names has a row here. */
-#define HF_VERB(verb, words, change, help) + 1
+/* Every verb of the protocol that verbs.def names has a row here. */
+#define HF_VERB(verb, words, flags, help) + (((flags) & HF_VERB_LOCAL) == 0)
 _Static_assert(hf_countof(table) == 0
 #include "base/verbs.def"
     , "verbs.def and this table differ");

@@ -9,9 +9,9 @@
 
 #include <unistd.h>
 
+#include "base/exits.h"
 #include "base/log.h"
 #include "gateway/gateway.h"
-#include "workers/exits.h"
 
 struct worker {
 	struct hf_proc	 proc;

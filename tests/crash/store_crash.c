@@ -487,8 +487,10 @@ on_session(void *arg, const struct hf_session_info *i)
 
 	s->sessions++;
 	snprintf(s->name, sizeof(s->name), "%s", i->name);
-	if (hf_inspect_turns(s->in, &i->id, on_turn, s, &e) < 0 ||
-	    hf_inspect_items(s->in, &i->id, on_item, s, &e) < 0)
+	if (hf_inspect_turns(s->in, &i->id, &(struct hf_cursor){ 0 },
+	    on_turn, s, &e) < 0 ||
+	    hf_inspect_items(s->in, &i->id, &(struct hf_cursor){ 0 },
+	    on_item, s, &e) < 0)
 		die("inspect", &e);
 	/* Counts and chains over the whole path. */
 	hf_arena_init(&a, 0);
@@ -550,7 +552,8 @@ survey(const struct hf_store_conf *c, unsigned rounds)
 
 	if (hf_inspect_open(&s.in, c, &e) < 0 ||
 	    hf_store_open(&s.st, c, &e) < 0 ||
-	    hf_inspect_sessions(s.in, &all, on_session, &s, &e) < 0)
+	    hf_inspect_sessions(s.in, &all, &(struct hf_cursor){ 0 },
+	    on_session, &s, &e) < 0)
 		die("survey", &e);
 	hf_inspect_close(s.in);
 	hf_store_close(s.st);

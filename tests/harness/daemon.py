@@ -323,8 +323,8 @@ class Daemon:
     def ctl(self, *words):
         return ctl.call(self.control, *words)
 
-    def ctl_run(self, *words):
-        return ctl.run(self.control, *words)
+    def ctl_run(self, *words, **more):
+        return ctl.run(self.control, *words, **more)
 
     def workers(self):
         """{slot: pid} of the workers that serve, from holdfastctl."""

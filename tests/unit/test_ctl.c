@@ -111,7 +111,7 @@ test_options_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < hf_countof(wrong); i++) {
 		assert_int_equal(parse(&ctl, text, wrong[i].line),
-		    HF_CTL_USAGE);
+		    HF_EXIT_USAGE);
 		assert_string_equal(text, wrong[i].says);
 	}
 }

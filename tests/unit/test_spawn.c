@@ -262,7 +262,7 @@ test_bad_records_are_dropped(void **state)
 	struct hf_ipc r = { .type = HF_IPC_REAP, .slot = 3, .inc = 99 }, got;
 	struct hf_error e;
 	int fd[2];
-	char big[200] = { 0 };
+	char big[400] = { 0 };
 
 	(void)state;
 	assert_int_equal(hf_ipc_pair(fd, &e), 0);
@@ -277,6 +277,10 @@ test_bad_records_are_dropped(void **state)
 	assert_int_equal(hf_ipc_send(fd[1], &r), 0);
 	assert_int_equal(hf_ipc_recv(fd[0], &got), HF_EPROTO);
 	r.type = HF_IPC_REAP;
+	memset(r.text, 'x', sizeof(r.text));	/* no NUL */
+	assert_int_equal(hf_ipc_send(fd[1], &r), 0);
+	assert_int_equal(hf_ipc_recv(fd[0], &got), HF_EPROTO);
+	memset(r.text, 0, sizeof(r.text));
 	assert_int_equal(hf_ipc_send(fd[1], &r), 0);
 	assert_int_equal(hf_ipc_recv(fd[0], &got), 1);
 	assert_int_equal(got.slot, 3);
@@ -285,6 +289,51 @@ test_bad_records_are_dropped(void **state)
 	assert_int_equal(hf_ipc_recv(fd[0], &got), 0);
 	assert_int_equal(hf_ipc_send(fd[0], &r), HF_EUNREACH);
 	close(fd[0]);
+}
+
+static unsigned
+open_fds(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void
+test_descriptors_are_passed(void **state)
+{
+	struct hf_ipc r = { .type = HF_IPC_CONFIG, .a = 5 }, got;
+	struct hf_error e;
+	int fd[2], null, passed;
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(hf_ipc_pair(fd, &e), 0);
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(null >= 0);
+	n = open_fds();
+	/* With one, without one, with one that nobody wants. */
+	assert_int_equal(hf_ipc_send_fd(fd[1], &r, null), 0);
+	assert_int_equal(hf_ipc_recv_fd(fd[0], &got, &passed), 1);
+	assert_int_equal(got.a, 5);
+	assert_true(passed >= 0 && passed != null);
+	assert_int_equal(fcntl(passed, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	close(passed);
+	assert_int_equal(hf_ipc_send(fd[1], &r), 0);
+	assert_int_equal(hf_ipc_recv_fd(fd[0], &got, &passed), 1);
+	assert_int_equal(passed, -1);
+	assert_int_equal(hf_ipc_send_fd(fd[1], &r, null), 0);
+	assert_int_equal(hf_ipc_recv(fd[0], &got), 1);
+	r.type = 77;
+	assert_int_equal(hf_ipc_send_fd(fd[1], &r, null), 0);
+	assert_int_equal(hf_ipc_recv_fd(fd[0], &got, &passed), HF_EPROTO);
+	assert_int_equal(passed, -1);
+	assert_int_equal(open_fds(), n);
+	close(null);
+	close(fd[0]);
+	close(fd[1]);
 }
 
 static void
@@ -475,6 +524,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_child_sees_its_table_only),
 		cmocka_unit_test(test_child_dies_with_its_parent),
 		cmocka_unit_test(test_bad_records_are_dropped),
+		cmocka_unit_test(test_descriptors_are_passed),
 		cmocka_unit_test(test_full_pipe_does_not_block),
 		cmocka_unit_test(test_one_instance_per_database),
 		cmocka_unit_test(test_lock_waits_for_a_dying_tree),

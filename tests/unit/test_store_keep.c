@@ -315,27 +315,32 @@ views(void **state)
 	assert_int_equal(hf_keep_key_create(f.keep, "acme", "ivr", &key,
 	    secret, &f.e), 0);
 	assert_int_equal(hf_inspect_open(&in, &f.conf[0], &f.e), 0);
-	assert_int_equal(hf_inspect_sessions(in, &all, see_session, &s, &f.e),
+	assert_int_equal(hf_inspect_sessions(in, &all, &(struct hf_cursor){ 0 },
+	    see_session, &s, &f.e),
 	    0);
 	assert_string_equal(s.text,
 	    "[acme/busy turns=2 queued - locked q=1]"
 	    "[acme/s turns=2 complete a/model q=0]");
 	id = s.id;
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_sessions(in, &acme, see_session, &s,
+	assert_int_equal(hf_inspect_sessions(in, &acme, &(struct hf_cursor){ 0 },
+	    see_session, &s,
 	    &f.e), 0);
 	assert_int_equal(s.n, 1);
 	acme.before = s.id.s;
 	memset(s.text, 0, sizeof(s.text));
-	assert_int_equal(hf_inspect_sessions(in, &acme, see_session, &s,
+	assert_int_equal(hf_inspect_sessions(in, &acme, &(struct hf_cursor){ 0 },
+	    see_session, &s,
 	    &f.e), 0);
 	assert_string_equal(s.text, "[acme/s turns=2 complete a/model q=0]");
 	acme.before = "ses_none";
-	assert_int_equal(hf_inspect_sessions(in, &acme, see_session, &s,
+	assert_int_equal(hf_inspect_sessions(in, &acme, &(struct hf_cursor){ 0 },
+	    see_session, &s,
 	    &f.e), HF_ENOTFOUND);
 	/* The callback may stop it. */
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_sessions(in, &all, see_one, &s, &f.e), 0);
+	assert_int_equal(hf_inspect_sessions(in, &all, &(struct hf_cursor){ 0 },
+	    see_one, &s, &f.e), 0);
 	assert_int_equal(s.n, 1);
 
 	memset(&s, 0, sizeof(s));
@@ -356,17 +361,20 @@ views(void **state)
 	    &s, &f.e), HF_ENOTFOUND);
 
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_turns(in, &id, see_turn, &s, &f.e), 0);
+	assert_int_equal(hf_inspect_turns(in, &id, &(struct hf_cursor){ 0 },
+	    see_turn, &s, &f.e), 0);
 	assert_string_equal(s.text,
 	    "[1<0 r0 complete path route stop 200 a=1 a/model]"
 	    "[2<1 r0 complete path route stop 200 a=1 a/model]");
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_items(in, &id, see_item, &s, &f.e), 0);
+	assert_int_equal(hf_inspect_items(in, &id, &(struct hf_cursor){ 0 },
+	    see_item, &s, &f.e), 0);
 	assert_string_equal(s.text, "[1.0 message user client one]"
 	    "[1.1 message assistant model out 1][2.0 message user client two]"
 	    "[2.1 message assistant model out 2]");
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_attempts(in, &id, see_attempt, &s, &f.e),
+	assert_int_equal(hf_inspect_attempts(in, &id, &(struct hf_cursor){ 0 },
+	    see_attempt, &s, &f.e),
 	    0);
 	assert_string_equal(s.text, "[1.1 a/model ok 200 3/4]"
 	    "[2.1 a/model ok 200 3/4]");
@@ -374,7 +382,8 @@ views(void **state)
 	assert_int_equal(hf_inspect_keys(in, see_key, &s, &f.e), 0);
 	assert_string_equal(s.text, "[acme ivr]");
 	hf_id_make(&id, "ses_");
-	assert_int_equal(hf_inspect_turns(in, &id, see_turn, &s, &f.e),
+	assert_int_equal(hf_inspect_turns(in, &id, &(struct hf_cursor){ 0 },
+	    see_turn, &s, &f.e),
 	    HF_ENOTFOUND);
 
 	assert_int_equal(hf_inspect_stats(in, &stats, &f.e), 0);
@@ -405,10 +414,12 @@ views_without_key(void **state)
 	f.conf[0].key_file = "/nonexistent/key";
 	f.conf[0].shm = NULL;
 	assert_int_equal(hf_inspect_open(&in, &f.conf[0], &f.e), 0);
-	assert_int_equal(hf_inspect_sessions(in, &all, see_session, &s, &f.e),
+	assert_int_equal(hf_inspect_sessions(in, &all, &(struct hf_cursor){ 0 },
+	    see_session, &s, &f.e),
 	    0);
 	assert_int_equal(s.n, 1);
-	assert_int_equal(hf_inspect_items(in, &s.id, see_item, &s, &f.e),
+	assert_int_equal(hf_inspect_items(in, &s.id, &(struct hf_cursor){ 0 },
+	    see_item, &s, &f.e),
 	    HF_EPERM);
 	hf_inspect_close(in);
 	fx_close(&f);

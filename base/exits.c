@@ -3,7 +3,7 @@
  */
 #include <config.h>
 
-#include "workers/exits.h"
+#include "base/exits.h"
 
 #include "base/err.h"
 

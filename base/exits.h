@@ -1,12 +1,13 @@
 /*
- * Exit codes of all programs, and which one an error ends with.
+ * Exit codes of all programs, and which one an error ends with.  The control
+ * protocol carries them too.
  */
-#ifndef HF_WORKERS_EXITS_H
-#define HF_WORKERS_EXITS_H
+#ifndef HF_BASE_EXITS_H
+#define HF_BASE_EXITS_H
 
 enum hf_exit {
 	HF_EXIT_OK = 0,
-	HF_EXIT_FAILED = 1,
+	HF_EXIT_FAILED = 1,	/* ran; failed, or nothing was found */
 	HF_EXIT_USAGE = 2,
 	HF_EXIT_NOTFOUND = 3,	/* or ambiguous */
 	HF_EXIT_UNREACHABLE = 4,
