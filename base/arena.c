@@ -55,7 +55,7 @@ add_block(struct hf_arena *a, size_t size)
 }
 
 void *
-hf_arena_alloc(struct hf_arena *a, size_t size)
+hf_arena_bytes(struct hf_arena *a, size_t size)
 {
 	struct hf_arena_block *b = a->head;
 	void *p;
@@ -73,16 +73,25 @@ hf_arena_alloc(struct hf_arena *a, size_t size)
 	p = b->data + b->used;
 	b->used += size;
 	a->total += size;
-	return memset(p, 0, size);
+	return p;
+}
+
+void *
+hf_arena_alloc(struct hf_arena *a, size_t size)
+{
+	void *p = hf_arena_bytes(a, size);
+
+	return p == NULL ? NULL : memset(p, 0, size);
 }
 
 struct hf_str
 hf_arena_dup(struct hf_arena *a, struct hf_str s)
 {
-	char *p = hf_arena_alloc(a, s.size + 1);
+	char *p = s.size < SIZE_MAX ? hf_arena_bytes(a, s.size + 1) : NULL;
 
 	if (p == NULL)
 		return HF_STR_NONE;
+	p[s.size] = '\0';
 	if (s.size > 0)
 		memcpy(p, s.p, s.size);
 	return (struct hf_str){ p, s.size };

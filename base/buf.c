@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define FIRST	256	/* bytes: most buffers need no second piece */
+
 void
 hf_buf_init(struct hf_buf *b, size_t max)
 {
@@ -34,7 +36,7 @@ hf_buf_reset(struct hf_buf *b)
 static bool
 grow(struct hf_buf *b, size_t need)
 {
-	size_t cap = b->cap == 0 ? 64 : b->cap;
+	size_t cap = b->cap == 0 ? FIRST : b->cap;
 	char *p;
 
 	while (cap < need)
@@ -67,6 +69,15 @@ hf_buf_reserve(struct hf_buf *b, size_t size)
 }
 
 void
+hf_buf_room(struct hf_buf *b, size_t size)
+{
+	if (hf_buf_reserve(b, size) != NULL) {
+		b->size -= size;
+		b->data[b->size] = '\0';
+	}
+}
+
+void
 hf_buf_put(struct hf_buf *b, const void *p, size_t size)
 {
 	char *to = hf_buf_reserve(b, size);
@@ -85,12 +96,6 @@ void
 hf_buf_putstr(struct hf_buf *b, struct hf_str s)
 {
 	hf_buf_put(b, s.p, s.size);
-}
-
-void
-hf_buf_putc(struct hf_buf *b, char c)
-{
-	hf_buf_put(b, &c, 1);
 }
 
 void

@@ -9,6 +9,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Large locals that are written before they are read: the compiler's own
+ * zeroing (-ftrivial-auto-var-init) would cost more than their use. */
+#if __has_attribute(uninitialized)
+#define HF_UNINIT	__attribute__((uninitialized))
+#else
+#define HF_UNINIT
+#endif
 #define HF_MUST_CHECK	__attribute__((warn_unused_result))
 #define HF_NORETURN	__attribute__((noreturn))
 #define HF_UNUSED	__attribute__((unused))

@@ -135,9 +135,10 @@ hf_seal_open(const struct hf_seal_key *k, struct hf_seal_at at,
 	*plain = HF_STR_NONE;
 	if (sealed.size < HF_SEAL_OVERHEAD)
 		return HF_ECORRUPT;
-	to = hf_arena_alloc(a, sealed.size - HF_SEAL_OVERHEAD + 1);
+	to = hf_arena_bytes(a, sealed.size - HF_SEAL_OVERHEAD + 1);
 	if (to == NULL)
 		return HF_ENOMEM;
+	to[sealed.size - HF_SEAL_OVERHEAD] = '\0';
 	make_ad(k, at, ad);
 	if (crypto_aead_xchacha20poly1305_ietf_decrypt((uint8_t *)to, NULL,
 	    NULL, from + HF_SEAL_NONCE, sealed.size - HF_SEAL_NONCE, ad,
