@@ -158,44 +158,69 @@ raw_key_is(struct hf_str raw, bool plain, const char *z, size_t size)
 	    .raw = raw }, z);
 }
 
-void
-hf_json_index(struct hf_json *obj, struct hf_json_index *index)
-{
-	struct hf_json k, v;
-	size_t pos = 0;
-
-	index->n = 0;
-	obj->index = NULL;
-	while (hf_json_next_member(*obj, &pos, &k, &v)) {
-		if (index->n == HF_JSON_INDEX_MAX)
-			return;
-		index->key[index->n] = k;
-		index->plain[index->n] = hf_json_is_plain(k);
-		index->value[index->n++] = v;
-	}
-	if (obj->type == HF_JSON_OBJECT)
-		obj->index = index;
-}
-
 static struct hf_json
 get_indexed(const struct hf_json_index *index, const char *key)
 {
 	size_t size = strlen(key);
 
 	for (unsigned i = index->n; i-- > 0;)
-		if (raw_key_is(index->key[i].raw, index->plain[i], key, size))
-			return index->value[i];
+		if (raw_key_is(index->member[i].key, index->member[i].plain,
+		    key, size))
+			return index->member[i].value;
 	return absent;
 }
 
-/* The same walk as hf_json_next_member()'s, but only what was asked for is
- * taken: nothing is called as often. */
+/* The same walk as hf_json_next_member()'s, for those who go over a whole
+ * object: the next member at or after 'p', or NULL. */
+static inline const char *
+next_raw(const char *p, const char *end, struct hf_str *key, bool *plain,
+    struct hf_str *value)
+{
+	p = hf_json_skip_space(p, end);
+	if (p < end && *p == ',')
+		p = hf_json_skip_space(p + 1, end);
+	if (p >= end || *p != '"')
+		return NULL;
+	key->p = p;
+	p = hf_json_skip_short(p, end, plain);
+	key->size = (size_t)(p - key->p);
+	p = hf_json_skip_space(p, end);
+	p = hf_json_skip_space(p < end ? p + 1 : p, end);
+	if (p >= end)
+		return NULL;
+	value->p = p;
+	p = skip_value(p, end);
+	value->size = (size_t)(p - value->p);
+	return p;
+}
+
+void
+hf_json_index(struct hf_json *obj, struct hf_json_index *index)
+{
+	const char *p = obj->raw.p, *end = p + obj->raw.size;
+	struct hf_json_member *m = index->member;
+	struct hf_str v;
+
+	index->n = 0;
+	obj->index = NULL;
+	if (obj->type != HF_JSON_OBJECT || obj->raw.size < 2)
+		return;
+	p++;
+	while ((p = next_raw(p, end, &m->key, &m->plain, &v)) != NULL) {
+		m->value = (struct hf_json){ .type = type_at(v.p), .raw = v };
+		if (++index->n == HF_JSON_INDEX_MAX)
+			return;		/* too many: as it was */
+		m++;
+	}
+	obj->index = index;
+}
+
 struct hf_json
 hf_json_get(struct hf_json obj, const char *key)
 {
-	const char *p = obj.raw.p, *end = p + obj.raw.size, *v;
+	const char *p = obj.raw.p, *end = p + obj.raw.size;
 	struct hf_json found = absent;
-	struct hf_str k;
+	struct hf_str k, v;
 	size_t n = strlen(key);
 	bool plain;
 
@@ -203,24 +228,12 @@ hf_json_get(struct hf_json obj, const char *key)
 		return get_indexed(obj.index, key);
 	if (obj.type != HF_JSON_OBJECT || obj.raw.size < 2)
 		return absent;
-	for (p++;;) {
-		p = hf_json_skip_space(p, end);
-		if (p < end && *p == ',')
-			p = hf_json_skip_space(p + 1, end);
-		if (p >= end || *p != '"')
-			return found;
-		k.p = p;
-		p = hf_json_skip_short(p, end, &plain);
-		k.size = (size_t)(p - k.p);
-		p = hf_json_skip_space(p, end);
-		v = hf_json_skip_space(p < end ? p + 1 : p, end);
-		if (v >= end)
-			return found;
-		p = skip_value(v, end);
+	p++;
+	while ((p = next_raw(p, end, &k, &plain, &v)) != NULL)
 		if (raw_key_is(k, plain, key, n))
-			found = (struct hf_json){ .type = type_at(v),
-			    .raw = { v, (size_t)(p - v) } };
-	}
+			found = (struct hf_json){ .type = type_at(v.p),
+			    .raw = v };
+	return found;
 }
 
 static struct hf_json

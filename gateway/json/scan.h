@@ -32,13 +32,17 @@ struct hf_json {
 	const struct hf_json_index *index;	/* of an object, or NULL */
 };
 
-/* An object's members, for those who ask one object for many keys. */
+/* An object's members, for those who ask one object for many keys; fewer than
+ * the maximum. */
 #define HF_JSON_INDEX_MAX	48
+struct hf_json_member {
+	struct hf_str	key;		/* raw, with quotes */
+	bool		plain;		/* it holds no escape, surely */
+	struct hf_json	value;
+};
 struct hf_json_index {
-	unsigned	n;
-	bool		plain[HF_JSON_INDEX_MAX];	/* key: no escape */
-	struct hf_json	key[HF_JSON_INDEX_MAX];
-	struct hf_json	value[HF_JSON_INDEX_MAX];
+	unsigned		n;
+	struct hf_json_member	member[HF_JSON_INDEX_MAX];
 };
 
 /*

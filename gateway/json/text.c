@@ -80,30 +80,59 @@ hf_json_is_plain(struct hf_json string)
 	return s.size == 0 || memchr(s.p, '\\', s.size) == NULL;
 }
 
+/* The character of a two-byte escape, or 0. */
+static char
+short_escape(char c)
+{
+	switch (c) {
+	case 'n':
+		return '\n';
+	case '"':
+	case '\\':
+	case '/':
+		return c;
+	case 't':
+		return '\t';
+	case 'r':
+		return '\r';
+	default:
+		return 0;	/* the rare ones: see hf_json_escape() */
+	}
+}
+
+/* Nothing becomes longer: written in place, into room for all of it. */
 void
 hf_json_decode(struct hf_json string, struct hf_buf *out)
 {
 	struct hf_str s = inside(string);
 	const char *p = s.p, *end = s.p + s.size, *slash;
-	char utf8[4];
+	char *to;
 	uint32_t cp;
 	bool lone;
 	size_t n;
 
+	if (s.size == 0 || (to = hf_buf_reserve(out, s.size)) == NULL)
+		return;
 	while (p < end) {
 		slash = memchr(p, '\\', (size_t)(end - p));
+		n = (size_t)((slash == NULL ? end : slash) - p);
+		memcpy(to, p, n);
+		to += n;
 		if (slash == NULL)
-			slash = end;
-		hf_buf_put(out, p, (size_t)(slash - p));
-		p = slash;
-		if (p == end)
 			break;
-		n = hf_json_escape(p, end, &cp, &lone);
+		if (end - slash >= 2 && (*to = short_escape(slash[1])) != 0) {
+			to++;
+			p = slash + 2;
+			continue;
+		}
+		n = hf_json_escape(slash, end, &cp, &lone);
 		if (n == 0)
 			break;		/* not checked text */
-		hf_buf_put(out, utf8, hf_utf8_put(utf8, cp));
-		p += n;
+		to += hf_utf8_put(to, cp);
+		p = slash + n;
 	}
+	out->size = (size_t)(to - out->data);
+	out->data[out->size] = '\0';
 }
 
 bool
@@ -203,7 +232,7 @@ hf_json_put_string(struct hf_buf *out, struct hf_str text)
 void
 hf_json_put_repaired(struct hf_buf *out, struct hf_json value)
 {
-	const char *p = value.raw.p, *end, *slash;
+	const char *p = value.raw.p, *run = p, *end, *slash;
 	uint32_t cp;
 	bool lone;
 	size_t n;
@@ -211,22 +240,22 @@ hf_json_put_repaired(struct hf_buf *out, struct hf_json value)
 	if (value.raw.size == 0)
 		return;
 	end = p + value.raw.size;
-	/* In checked text a backslash stands in strings only. */
-	while (p < end) {
-		slash = memchr(p, '\\', (size_t)(end - p));
-		if (slash == NULL)
-			slash = end;
-		hf_buf_put(out, p, (size_t)(slash - p));
-		p = slash;
-		if (p == end)
-			break;
-		n = hf_json_escape(p, end, &cp, &lone);
-		if (lone)
-			hf_buf_put(out, "\\ufffd", 6);
-		else
-			hf_buf_put(out, p, n == 0 ? 1 : n);
-		p += n == 0 ? 1 : n;
+	/* In checked text a backslash stands in strings only, and only what
+	 * begins with \u can be a surrogate. */
+	while ((slash = memchr(p, '\\', (size_t)(end - p))) != NULL) {
+		if (end - slash < 2 || slash[1] != 'u') {
+			p = end - slash < 2 ? end : slash + 2;
+			continue;
+		}
+		n = hf_json_escape(slash, end, &cp, &lone);
+		p = slash + (n == 0 ? 2 : n);
+		if (n == 0 || !lone)
+			continue;
+		hf_buf_put(out, run, (size_t)(slash - run));
+		hf_buf_put(out, "\\ufffd", 6);
+		run = p;
 	}
+	hf_buf_put(out, run, (size_t)(end - run));
 }
 
 void
