@@ -277,11 +277,12 @@ allocate(struct maker *m, unsigned n_item, struct hf_error *e)
 	while (size < n_item && size < (UINT32_C(1) << 30))
 		size *= 2;
 	m->mask = size - 1;
-	m->bucket = hf_arena_alloc(m->a, size * sizeof(*m->bucket));
-	m->entry = hf_arena_alloc(m->a, n_item * sizeof(*m->entry) + 1);
-	m->name = hf_arena_alloc(m->a, n_item * sizeof(*m->name) + 1);
-	/* Each call brings a result, and every item is at most one line. */
-	m->out->line = hf_arena_alloc(m->a,
+	m->bucket = hf_arena_bytes(m->a, size * sizeof(*m->bucket));
+	m->entry = hf_arena_bytes(m->a, n_item * sizeof(*m->entry) + 1);
+	m->name = hf_arena_bytes(m->a, n_item * sizeof(*m->name) + 1);
+	/* Each call brings a result, and every item is at most one line.  All
+	 * of them are written whole before they are read. */
+	m->out->line = hf_arena_bytes(m->a,
 	    (size_t)n_item * 2 * sizeof(*m->out->line) + 1);
 	if (m->bucket == NULL || m->entry == NULL || m->name == NULL ||
 	    m->out->line == NULL)

@@ -8,7 +8,8 @@
 #include "gateway/provider/openai_decode.h"
 #include "gateway/provider/request.h"
 
-#define ID_MAX	40	/* of a tool call */
+#define ID_MAX		40	/* of a tool call */
+#define PER_LINE	64	/* bytes of a message beside its content */
 
 /* Parameters that are passed on under their own name. */
 static const char *const passed[] = {
@@ -147,7 +148,9 @@ put_message(struct hf_buf *b, const struct hf_said_list *l, unsigned i)
 	const struct hf_said *s = &l->line[i];
 	bool calls;
 
-	hf_buf_printf(b, "{\"role\":\"%s\"", role_name(s->role));
+	hf_buf_puts(b, "{\"role\":\"");
+	hf_buf_puts(b, role_name(s->role));
+	hf_buf_putc(b, '"');
 	if (s->kind == HF_SAID_RESULT) {
 		hf_buf_puts(b, ",\"tool_call_id\":\"");
 		hf_buf_putstr(b, s->id);
@@ -185,21 +188,31 @@ is_left_out(const struct hf_said_list *l, unsigned i)
 }
 
 static void
-put_messages(struct hf_buf *b, const struct hf_said_list *l)
+put_messages(struct hf_buf *b, struct hf_said_list *l)
 {
+	struct hf_json_index index HF_UNINIT;
+	struct hf_said *s;
 	unsigned i = 0;
 	bool any = false;
+	size_t room = 1024;	/* parameters and the like */
 
+	for (i = 0; i < l->n; i++)
+		room += l->line[i].body.raw.size + PER_LINE;
+	hf_buf_room(b, room);
+	i = 0;
 	hf_buf_puts(b, ",\"messages\":[");
 	while (i < l->n) {
+		s = &l->line[i];
+		hf_json_index(&s->body, &index);
 		if (is_left_out(l, i)) {
 			i++;
-			continue;
+		} else {
+			if (any)
+				hf_buf_putc(b, ',');
+			any = true;
+			i = put_message(b, l, i);
 		}
-		if (any)
-			hf_buf_putc(b, ',');
-		any = true;
-		i = put_message(b, l, i);
+		s->body.index = NULL;
 	}
 	hf_buf_putc(b, ']');
 }
