@@ -52,6 +52,14 @@ struct hf_upstream_sock {
 	bool		 wanted; /* libcurl waits for it */
 };
 
+/* A URL that was called before. */
+struct hf_upstream_url {
+	char	*text;		/* NULL: free */
+	char	*host;
+	int	 port;
+	bool	 literal;	/* an address: needs no resolver */
+};
+
 #define HF_UPSTREAM_SPARE	128	/* easy handles kept */
 
 struct hf_upstream {
@@ -67,6 +75,8 @@ struct hf_upstream {
 	unsigned	 n_dead;	/* DEAD ones in 'calls' */
 	CURL		*spare[HF_UPSTREAM_SPARE];
 	size_t		 n_spare;
+	struct hf_upstream_url url[8];
+	unsigned	 next_url;	/* to be overwritten */
 	unsigned	 depth;		/* > 0: inside libcurl */
 	bool		 closing;
 };

@@ -24,11 +24,13 @@
 #include "base/clock.h"
 #include "gateway/upstream/internal.h"
 
+#define EXPECT_SIZE	(512 * 1024)	/* libcurl's own bound is 1 MB */
 #define HEADERS_MAX	(256 * 1024)	/* bytes of a response's headers */
 
 static void	work(evutil_socket_t fd, short what, void *arg);
 static void	connect_late(evutil_socket_t fd, short what, void *arg);
 static void	fail_call(struct hf_call *c, CURLcode rc, const char *detail);
+static void	forget_url(struct hf_upstream_url *x);
 
 int
 hf_upstream_new(struct hf_upstream **out, struct event_base *base,
@@ -70,6 +72,8 @@ hf_upstream_free(struct hf_upstream *u)
 			hf_call_cancel(c);
 	hf_upstream_reap(u);
 	hf_handles_free(u);
+	for (unsigned i = 0; i < hf_countof(u->url); i++)
+		forget_url(&u->url[i]);
 	hf_upstream_loop_free(u);
 	hf_resolver_free(u->resolver);
 	if (u->work != NULL)
@@ -181,8 +185,12 @@ static int
 set_headers(struct hf_call *c, struct hf_error *e)
 {
 	struct hf_str rest = hf_buf_str(&c->rq.headers);
-	struct curl_slist *l = append(NULL, "Expect:");	/* never wait for 100 */
+	struct curl_slist *l = NULL;
 	bool encoding = false;
+
+	/* libcurl would wait for a 100 before it sends a large body. */
+	if (c->rq.body.size >= EXPECT_SIZE)
+		l = append(l, "Expect:");
 
 	while (rest.size > 0) {
 		const char *lf = memchr(rest.p, '\n', rest.size);
@@ -218,7 +226,8 @@ set_headers(struct hf_call *c, struct hf_error *e)
 
 /* Host and port of the URL; literals need no resolver. */
 static int
-parse_url(struct hf_call *c, bool *literal, struct hf_error *e)
+parse_url(const struct hf_buf *text, struct hf_upstream_url *out,
+    struct hf_error *e)
 {
 	CURLU *url = curl_url();
 	char *host = NULL, *port = NULL;
@@ -226,23 +235,62 @@ parse_url(struct hf_call *c, bool *literal, struct hf_error *e)
 	int rc = 0;
 
 	HF_CHECK(url != NULL);
-	if (c->rq.url.size == 0 ||
-	    strlen(c->rq.url.data) != c->rq.url.size ||
-	    curl_url_set(url, CURLUPART_URL, c->rq.url.data, 0) != CURLUE_OK ||
+	if (text->size == 0 || strlen(text->data) != text->size ||
+	    curl_url_set(url, CURLUPART_URL, text->data, 0) != CURLUE_OK ||
 	    curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
 	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) !=
 	    CURLUE_OK) {
 		rc = hf_fail(e, HF_EINVAL, "malformed URL");
 		goto out;
 	}
-	c->host = hf_xstrdup(host);
-	c->port = atoi(port);
-	*literal = host[0] == '[' || evutil_inet_pton(AF_INET, host, addr) == 1;
+	out->text = hf_xstrdup(text->data);
+	out->host = hf_xstrdup(host);
+	out->port = atoi(port);
+	out->literal = host[0] == '[' ||
+	    evutil_inet_pton(AF_INET, host, addr) == 1;
 out:
 	curl_free(host);
 	curl_free(port);
 	curl_url_cleanup(url);
 	return rc;
+}
+
+static void
+forget_url(struct hf_upstream_url *x)
+{
+	free(x->text);
+	free(x->host);
+	*x = (struct hf_upstream_url){ 0 };
+}
+
+static struct hf_upstream_url *
+known_url(struct hf_upstream *u, struct hf_str text)
+{
+	for (unsigned i = 0; i < hf_countof(u->url); i++)
+		if (u->url[i].text != NULL && hf_str_is(text, u->url[i].text))
+			return &u->url[i];
+	return NULL;
+}
+
+/* The same few URLs come again and again: the last ones are remembered. */
+static int
+find_url(struct hf_call *c, bool *literal, struct hf_error *e)
+{
+	struct hf_upstream *u = c->u;
+	struct hf_upstream_url *x = known_url(u, hf_buf_str(&c->rq.url));
+	int rc;
+
+	if (x == NULL) {
+		x = &u->url[u->next_url++ % hf_countof(u->url)];
+		forget_url(x);
+		rc = parse_url(&c->rq.url, x, e);
+		if (rc < 0)
+			return rc;
+	}
+	c->host = hf_xstrdup(x->host);
+	c->port = x->port;
+	*literal = x->literal;
+	return 0;
 }
 
 static void
@@ -321,7 +369,7 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 	take_request(c, rq);
 	if (!hf_handle_get(c))
 		rc = hf_fail(e, HF_ENOMEM, "curl_easy_init");
-	else if ((rc = parse_url(c, &literal, e)) == 0)
+	else if ((rc = find_url(c, &literal, e)) == 0)
 		rc = set_headers(c, e);
 	if (rc < 0) {
 		call_free(c);
