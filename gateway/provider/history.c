@@ -106,7 +106,19 @@ is_legal(struct hf_str id, size_t max)
 	return true;
 }
 
-/* The id itself, or "call_" and 24 characters that depend on nothing but the
+#define REPLACED	"call_r"
+#define REPLACED_SIZE	30
+
+/* Has it the form of a replacement?  Then it is replaced too, or it could be
+ * the same as one.  Neither we nor providers mint ids of this form. */
+static bool
+looks_replaced(struct hf_str id)
+{
+	return id.size == REPLACED_SIZE &&
+	    memcmp(id.p, REPLACED, sizeof(REPLACED) - 1) == 0;
+}
+
+/* The id itself, or "call_r" and 24 characters that depend on nothing but the
  * id and on how many calls had it before. */
 static struct hf_str
 wire_id(struct maker *m, const struct name *n)
@@ -114,10 +126,11 @@ wire_id(struct maker *m, const struct name *n)
 	static const char digit[] = "0123456789abcdefghjkmnpqrstvwxyz";
 	unsigned char use[4], h[24];
 	crypto_generichash_state st;
-	char text[29] = "call_";
+	char text[REPLACED_SIZE + 1] = REPLACED;
 	unsigned i;
 
-	if (n->uses == 0 && is_legal(n->id, m->id_max))
+	if (n->uses == 0 && is_legal(n->id, m->id_max) &&
+	    !looks_replaced(n->id))
 		return n->id;
 	for (i = 0; i < sizeof(use); i++)
 		use[i] = (unsigned char)(n->uses >> 8 * i);
@@ -127,8 +140,8 @@ wire_id(struct maker *m, const struct name *n)
 	    n->id.size);
 	crypto_generichash_final(&st, h, sizeof(h));
 	for (i = 0; i < sizeof(h); i++)
-		text[5 + i] = digit[h[i] & 31];
-	return hf_arena_dup(m->a, (struct hf_str){ text, sizeof(text) });
+		text[sizeof(REPLACED) - 1 + i] = digit[h[i] & 31];
+	return hf_arena_dup(m->a, (struct hf_str){ text, REPLACED_SIZE });
 }
 
 static int

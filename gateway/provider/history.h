@@ -34,9 +34,9 @@ struct hf_said_list {
  * Make the list; 'id_max' is the longest tool call id that the dialect takes.
  * Results stand directly behind their calls, in the order of the calls; a
  * call without result gets one (body NONE); a result without call is left
- * out.  Ids that are too long, not of the alphabet, or used by an earlier call
- * are replaced by a hash, the same for the call and its result, the same in
- * every request.  HF_EINVAL when a body is not what provider.h says.
+ * out.  Ids that are too long, not of the alphabet, used by an earlier call, or
+ * of the form of a replacement are replaced by a hash, the same for the call
+ * and its result, the same in every request.  HF_EINVAL when a body is not what provider.h says.
  */
 int	hf_said_make(struct hf_said_list *out, const struct hf_item *item,
 	    unsigned n_item, size_t id_max, struct hf_error *e) HF_MUST_CHECK;

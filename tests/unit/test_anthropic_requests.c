@@ -329,7 +329,7 @@ test_ids(void **state)
 	ra = hf_json_path(v, "2", "content", "0", "tool_use_id", NULL);
 	b = hf_json_path(v, "3", "content", "0", "id", NULL);
 	rb = hf_json_path(v, "4", "content", "0", "tool_use_id", NULL);
-	assert_int_equal(a.raw.size, 31);
+	assert_int_equal(a.raw.size, 32);
 	assert_true(hf_str_eq(a.raw, ra.raw));
 	assert_true(hf_str_eq(b.raw, rb.raw));
 	assert_false(hf_str_eq(a.raw, b.raw));

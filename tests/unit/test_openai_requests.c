@@ -150,13 +150,58 @@ test_ids(void **state)
 		id[i] = hf_json_path(m[2 * i], "tool_calls", "0", "id", NULL);
 		assert_true(hf_str_eq(id[i].raw,
 		    hf_json_get(m[2 * i + 1], "tool_call_id").raw));
-		assert_int_equal(id[i].raw.size, i == 0 ? 8 : 31);
+		assert_int_equal(id[i].raw.size, i == 0 ? 8 : 32);
 		for (k = 0; k < i; k++)
 			assert_false(hf_str_eq(id[i].raw, id[k].raw));
 	}
 	assert_true(hf_json_string_is(id[0], "call_0"));
 	free(one);
 	free(two);
+}
+
+/* The id at 'i' in the calls of the first message; caller frees. */
+static char *
+call_id(const char *built, unsigned i)
+{
+	char at[12];
+	struct hf_json v;
+
+	snprintf(at, sizeof(at), "%u", i);
+	assert_int_equal(hf_json_check(hf_str(built), &v, NULL, NULL), 0);
+	v = hf_json_path(v, "messages", "0", "tool_calls", at, "id", NULL);
+	assert_int_equal(v.type, HF_JSON_STRING);
+	return strndup(v.raw.p + 1, v.raw.size - 2);
+}
+
+/* Whoever learned what replaces an id cannot make two calls of one id. */
+static void
+test_ids_like_replacements(void **state)
+{
+	struct hf_item item[] = {
+		wire_call(1, CALL("a", "{}")),
+		wire_call(1, CALL("a", "{}")),
+		wire_call(1, CALL("b", "{}")),
+	};
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
+	char *built = wire_build(dl, item, 3, "{}", false), *body, *id[3];
+
+	(void)state;
+	id[1] = call_id(built, 1);
+	free(built);
+	assert_int_equal(strlen(id[1]), 30);
+	assert_true(asprintf(&body, "{\"id\":\"%s\",\"name\":\"f\","
+	    "\"arguments\":\"{}\"}", id[1]) > 0);
+	item[2].body = hf_str(body);
+	free(id[1]);
+	built = wire_build(dl, item, 3, "{}", false);
+	for (unsigned i = 0; i < 3; i++)
+		id[i] = call_id(built, i);
+	assert_string_equal(id[0], "a");
+	assert_string_not_equal(id[1], id[2]);
+	for (unsigned i = 0; i < 3; i++)
+		free(id[i]);
+	free(body);
+	free(built);
 }
 
 static void
@@ -302,6 +347,7 @@ main(void)
 		cmocka_unit_test(test_tool_order),
 		cmocka_unit_test(test_answers_apart),
 		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_ids_like_replacements),
 		cmocka_unit_test(test_heard),
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_refused),
