@@ -1,9 +1,8 @@
 # Fuzz targets.  `make check` replays their corpora with any compiler; real
-# fuzzers: CC=clang ../configure --enable-asan --enable-fuzzers, then e.g.
-#   make tests/fuzz/fuzz_json && tests/fuzz/fuzz_json NEW_CORPUS CORPUS
+# fuzzing, with clang: tests/fuzz/run.sh
 FUZZ_LIBS = libgateway.a $(BASE_LIBS) $(JANSSON_LIBS)
 FUZZ_COMMON = tests/fuzz/fuzz.h tests/fuzz/piece.c
-EXTRA_DIST += tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/run.sh docs/design/testing.md
 
 check_PROGRAMS += tests/fuzz/replay_json
 TESTS += tests/fuzz/replay_json

@@ -9,7 +9,7 @@ check_PROGRAMS += $(BENCH_TESTS)
 TESTS += $(BENCH_TESTS)
 endif
 TESTS += tests/unit/test_bench_run.sh
-EXTRA_DIST += tests/unit/test_bench_run.sh
+EXTRA_DIST += tests/unit/test_bench_run.sh tests/unit/valgrind.sh
 tests_unit_test_bench_suite_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_suite_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_dialect_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)

@@ -22,7 +22,7 @@
 #include "bench/providers.h"
 #include "bench/server.h"
 
-#define TURNS	754		/* of the suite */
+#define CONVS	40		/* of the suite are played */
 
 /* --- plays against a provider that fails ---------------------------------- */
 
@@ -65,7 +65,10 @@ end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+static unsigned all_convs;
+
 struct outcome {
+	unsigned	turns;
 	struct hf_counts n;
 	unsigned	preserved;
 	unsigned	ticks;
@@ -77,17 +80,38 @@ count_tick(void *arg)
 	(*(unsigned *)arg)++;
 }
 
+/* The first conversations of the suite; '*turns': of all of them. */
+static struct hf_suite *
+some(unsigned *turns)
+{
+	struct hf_suite *s = hf_suite_make("paper", 42);
+
+	*turns = 0;
+	for (unsigned i = 0; i < CONVS; i++)
+		*turns += s->conv[i].n_user;
+	all_convs = s->n_conv;
+	s->n_conv = CONVS;
+	return s;
+}
+
+static void
+some_free(struct hf_suite *s)
+{
+	s->n_conv = all_convs;
+	hf_suite_free(s);
+}
+
 static struct outcome
 play(const char *faults, bool stream, unsigned retries)
 {
 	char log[] = "/tmp/hf-test-client-XXXXXX", url[64];
 	struct outcome o = { 0 };
 	struct hf_play_conf c = { .n_system = 1, .n_run = 1,
-	    .concurrency = 150, .api_key = "k", .full_history = true,
+	    .concurrency = CONVS, .api_key = "k", .full_history = true,
 	    .stream = stream, .local = true, .retries = retries,
 	    .timeout_ms = 20000, .quiet = true, .tick = count_tick,
 	    .tick_arg = &o.ticks, .tick_ms = 1 };
-	struct hf_suite *suite = hf_suite_make("paper", 42);
+	struct hf_suite *suite = some(&o.turns);
 	struct hf_plays plays;
 	json_t *examples = json_array();
 	struct hf_error e;
@@ -114,7 +138,7 @@ play(const char *faults, bool stream, unsigned retries)
 		o.preserved += plays.play[i].preserved;
 	json_decref(examples);
 	hf_plays_free(&plays);
-	hf_suite_free(suite);
+	some_free(suite);
 	return o;
 }
 
@@ -135,13 +159,13 @@ once(void **state)
 		snprintf(faults, sizeof(faults), "{\"faults\":[{\"attempt\":"
 		    "1,\"fault\":\"%s\",\"chunks\":1}]}", fault[i / 2]);
 		o = play(faults, i % 2 != 0, 3);
-		assert_int_equal(o.preserved, 150);
+		assert_int_equal(o.preserved, CONVS);
 		assert_int_equal(o.n.errors, 0);
-		assert_int_equal(o.n.broken, TURNS);
-		assert_int_equal(o.n.retries, TURNS);
-		assert_int_equal(o.n.retried, TURNS);
+		assert_int_equal(o.n.broken, o.turns);
+		assert_int_equal(o.n.retries, o.turns);
+		assert_int_equal(o.n.retried, o.turns);
 		assert_int_equal(o.n.most_retries, 1);
-		assert_int_equal(o.n.payloads, 2 * TURNS);
+		assert_int_equal(o.n.payloads, 2 * o.turns);
 		assert_int_equal(o.n.bad_payloads, 0);
 		assert_int_equal(o.n.doubled, 0);
 		assert_true(o.ticks > 0);
@@ -157,12 +181,12 @@ never(void **state)
 
 	(void)state;
 	assert_int_equal(o.preserved, 0);
-	assert_int_equal(o.n.errors, 150);
-	assert_int_equal(o.n.broken, 3 * 150);
-	assert_int_equal(o.n.retries, 2 * 150);
-	assert_int_equal(o.n.retried, 150);
+	assert_int_equal(o.n.errors, CONVS);
+	assert_int_equal(o.n.broken, 3 * CONVS);
+	assert_int_equal(o.n.retries, 2 * CONVS);
+	assert_int_equal(o.n.retried, CONVS);
 	assert_int_equal(o.n.most_retries, 2);
-	assert_int_equal(o.n.payloads, 3 * 150);
+	assert_int_equal(o.n.payloads, 3 * CONVS);
 }
 
 /* An answer, though a bad one, is not a broken connection. */
@@ -173,19 +197,20 @@ answered(void **state)
 	    false, 5);
 
 	(void)state;
-	assert_int_equal(o.n.errors, 150);
+	assert_int_equal(o.n.errors, CONVS);
 	assert_int_equal(o.n.broken, 0);
 	assert_int_equal(o.n.retries, 0);
-	assert_int_equal(o.n.payloads, 150);
+	assert_int_equal(o.n.payloads, CONVS);
 }
 
 static void
 refused(void **state)
 {
 	struct hf_play_conf c = { .n_system = 1, .n_run = 1,
-	    .concurrency = 150, .local = true, .retries = 1,
+	    .concurrency = CONVS, .local = true, .retries = 1,
 	    .timeout_ms = 20000, .quiet = true };
-	struct hf_suite *suite = hf_suite_make("paper", 42);
+	unsigned turns;
+	struct hf_suite *suite = some(&turns);
 	struct hf_plays plays;
 	struct hf_counts n = { 0 };
 	struct hf_error e;
@@ -196,11 +221,11 @@ refused(void **state)
 	c.url = "http://127.0.0.1:1/v1";	/* tcpmux: nobody there */
 	assert_int_equal(hf_play_all(&c, &plays, &e), 0);
 	hf_judge_answers(&c, &plays, &n);
-	assert_int_equal(n.errors, 150);
-	assert_int_equal(n.broken, 300);
-	assert_int_equal(n.retries, 150);
+	assert_int_equal(n.errors, CONVS);
+	assert_int_equal(n.broken, 2 * CONVS);
+	assert_int_equal(n.retries, CONVS);
 	hf_plays_free(&plays);
-	hf_suite_free(suite);
+	some_free(suite);
 }
 
 /* --- what a retry looks like ------------------------------------------------ */

@@ -131,6 +131,16 @@ says "file, conversation and member are named" \
 check "providers of a set without failures" 2 "$bench" providers \
     --conversations "$tmp/c.json"
 
+# Workers die by kill -9 while clients repeat what broke.  A silent provider is
+# left soon here: a try that waits for it must outlive some kills.
+check "kills and retries: all preserved" 0 run kill.d --runs 3 --workers 4 \
+    --first-token-ms 400 --kill-workers 500 --retries 20
+says "the baseline lost all" '^  all  *0/450 ' "$tmp/out"
+says "holdfast kept all" ' 450/450 100.0 %' "$tmp/out"
+says "the store is sound" "sessions verify --all: exit 0" "$tmp/out"
+says "workers were killed" 'kills=[1-9]' "$tmp/out"
+says "no turn is there twice" 'doubled=0' "$tmp/out"
+
 # A stateless endpoint fails the requirement of a thin client.
 mkfifo "$tmp/ports"
 "$bench" providers --no-faults --with-parent >"$tmp/ports" &

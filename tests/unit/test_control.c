@@ -334,9 +334,11 @@ test_back_pressure(void **state)
 	struct fixture *f = *state;
 	struct hf_buf in;
 	int fd = cc_dial(path);
+	/* Far more than sockets hold; valgrind is slow. */
+	int n = getenv("HF_VALGRIND") == NULL ? 50 : 3;
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	for (int i = 0; i < 50; i++)
+	for (int i = 0; i < n; i++)
 		cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
 		    "\"args\":{\"n\":20000}}");
 	for (int i = 0; i < 200; i++)
@@ -345,12 +347,12 @@ test_back_pressure(void **state)
 	expect_served(f);
 	assert_int_equal(f->calls, 2);
 	/* Now it reads: everything comes, in order. */
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < n; i++) {
 		for (int k = 0; k < 20000; k++)
 			json_decref(cc_next(f->base, fd, &in));
 		expect_end(f, fd, &in, 1);
 	}
-	assert_int_equal(f->calls, 51);
+	assert_int_equal(f->calls, n + 1);
 	close(fd);
 	hf_buf_free(&in);
 }
