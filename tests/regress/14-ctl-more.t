@@ -3,6 +3,7 @@ without a daemon."""
 import json
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import struct
@@ -331,6 +332,54 @@ def verify_killed(t):
     t.eq(offline(d.db_path, "sessions", "verify", "--all").code, 0,
          "stopped")
     t.eq(names_and_bytes(d), before, "nothing was written")
+
+
+@tap.case("verify: clean after a campaign of worker kills with retries", 120)
+def verify_campaign(t):
+    d = Daemon(Config(workers=4).provider("a", A, first_token_ms=3000)
+               .route("m", ["a/model-a"]))
+    t.cleanup(d.destroy)
+    d.start()
+    A.behave(provider.delay(0.02, provider.echo()))
+    retries = []
+
+    def talk(i):
+        answers = 0
+        for n in range(25):
+            key = [("Idempotency-Key", "campaign-%d-%d" % (i, n))]
+            for _ in range(20):
+                try:
+                    r = client.chat(d, "turn %d" % n, session="c-%d" % i,
+                                    stream=n % 2 == 1, headers=key)
+                    if r.status == 200 and (r.done or not r.streamed):
+                        answers += 1
+                        break
+                except OSError:
+                    pass
+                retries.append(i)
+                time.sleep(0.02)
+        return answers
+    calls = [client.background(talk, i) for i in range(6)]
+    kills = 0
+    while any(c.is_alive() for c in calls) and kills < 40:
+        time.sleep(0.25)
+        victims = list(d.workers().values())
+        os.kill(victims[kills % len(victims)], signal.SIGKILL)
+        kills += 1
+    t.eq([c.get(60) for c in calls], [25] * 6, "answers")
+    t.diag("%d workers killed, %d requests retried" % (kills, len(retries)))
+    t.ok(kills > 3, "kills")
+    r = d.ctl_run("sessions", "verify", "--all", timeout=60)
+    t.eq(r.code, 0, r.out + r.err)
+    for i in range(6):
+        v = d.session("c-%d" % i)
+        said = [json.loads(x["body"])["content"] for x in v["items"]
+                if x["role"] == "user" and x["turn_seq"] in
+                {y["seq"] for y in v["turns"] if y["on_path"]}]
+        t.eq(said, ["turn %d" % n for n in range(25)], "the history")
+    d.kill_tree()
+    r = offline(d.db_path, "sessions", "verify", "--all")
+    t.eq(r.code, 0, r.out + r.err)
 
 
 def names_and_bytes(d):

@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +31,57 @@ struct fixture {
 	struct event_base *base;
 	struct hf_control *control;
 	unsigned	 calls;
+	/* Of long replies. */
+	unsigned	 steps, drops;
+	size_t		 most;		/* put in one step, in bytes */
+	struct hf_reply	*waiting;
 };
+
+/* A reply in steps: 'n' rows of 1000 bytes; each second step says nothing;
+ * row 'fail_at' fails (-1: none does). */
+struct steps {
+	struct fixture	*f;
+	json_int_t	 i, n, fail_at;
+	bool		 quiet;
+};
+
+static int
+step(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct steps *s = state;
+	char text[1000];
+	size_t put = 0;
+
+	s->f->steps++;
+	s->quiet = !s->quiet;
+	if (s->quiet)
+		return 1;
+	memset(text, 'x', sizeof(text));
+	while (s->i < s->n && !hf_reply_full(r)) {
+		int rc;
+
+		if (s->i == s->fail_at)
+			return hf_fail(e, HF_ECORRUPT, "row %d", (int)s->i);
+		rc = hf_reply_data(r, json_pack("{s:I, s:s%}", "i", s->i++,
+		    "text", text, sizeof(text)), e);
+		if (rc < 0)
+			return rc;
+		put += sizeof(text);
+	}
+	if (put > s->f->most)
+		s->f->most = put;
+	return s->i < s->n;
+}
+
+static void
+drop(void *state)
+{
+	struct steps *s = state;
+
+	s->f->drops++;
+	s->f->waiting = NULL;
+	free(s);
+}
 
 /* The verbs of this test. */
 static int
@@ -68,6 +119,23 @@ verb(void *arg, const char *name, const json_t *args, struct hf_reply *reply,
 		free(text);
 		return rc;
 	}
+	if (strcmp(name, "steps") == 0 || strcmp(name, "wait") == 0) {
+		struct steps *s = calloc(1, sizeof(*s));
+		const json_t *fail_at = json_object_get(args, "fail_at");
+
+		s->f = f;
+		s->n = json_integer_value(json_object_get(args, "n"));
+		s->fail_at = fail_at == NULL ? -1 :
+		    json_integer_value(fail_at);
+		if (*name == 's')
+			hf_reply_go_on(reply, step, drop, s);
+		else
+			hf_reply_wait(reply, drop, s);
+		f->waiting = reply;
+		/* An error after all, with the state already given away. */
+		return json_object_get(args, "refuse") == NULL ? 0 :
+		    hf_fail(e, HF_ENOTFOUND, "refused");
+	}
 	if (strcmp(name, "corrupt") == 0)
 		return hf_fail(e, HF_ECORRUPT, "bad row \xff here");
 	if (strcmp(name, "ambiguous") == 0)
@@ -100,7 +168,8 @@ tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	hf_control_free(f->control);
+	if (f->control != NULL)
+		hf_control_free(f->control);
 	event_base_free(f->base);
 	free(f);
 	unlink(path);
@@ -358,6 +427,170 @@ test_back_pressure(void **state)
 }
 
 static void
+expect_rows(struct fixture *f, int fd, struct hf_buf *in, json_int_t n)
+{
+	for (json_int_t i = 0; i < n; i++) {
+		json_t *j = cc_next(f->base, fd, in);
+
+		assert_non_null(j);
+		assert_int_equal(json_integer_value(json_object_get(
+		    json_object_get(j, "data"), "i")), i);
+		json_decref(j);
+	}
+}
+
+/* 20 MB in pieces: no more than one of them waits for the client, who gets
+ * all, whether or not it has shut its sending side; others are served. */
+static void
+test_long_reply(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd = cc_dial(path);
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+	    "\"args\":{\"n\":20000}}");
+	cc_send(fd, "{\"v\":1,\"id\":2,\"verb\":\"steps\","
+	    "\"args\":{\"n\":10}}");
+	for (int i = 0; i < 200; i++)
+		cc_spin(f->base);
+	/* What the socket's buffers hold, and no further. */
+	assert_true(f->steps > 1 && f->steps < 50);
+	assert_int_equal(f->calls, 1);
+	expect_served(f);
+	expect_rows(f, fd, &in, 20000);
+	expect_end(f, fd, &in, 1);
+	assert_true(f->most < HF_CONTROL_PIECE + 2000);
+	expect_rows(f, fd, &in, 10);
+	expect_end(f, fd, &in, 2);
+	assert_int_equal(f->drops, 2);
+	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"steps\","
+	    "\"args\":{\"n\":5000}}");
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	expect_rows(f, fd, &in, 5000);
+	expect_end(f, fd, &in, 3);
+	expect_closed(f, fd, &in);
+	assert_int_equal(f->drops, 3);
+}
+
+static void
+test_long_reply_that_fails(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_buf in;
+	int fd = cc_dial(path);
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+	    "\"args\":{\"n\":1000,\"fail_at\":700}}");
+	expect_rows(f, fd, &in, 700);
+	expect_error(f, fd, &in, 7);
+	cc_send(fd, "{\"v\":1,\"id\":2,\"verb\":\"steps\","
+	    "\"args\":{\"n\":3,\"refuse\":1}}");
+	expect_error(f, fd, &in, 3);
+	assert_int_equal(f->drops, 2);
+	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"steps\","
+	    "\"args\":{\"n\":0}}");
+	expect_end(f, fd, &in, 3);
+	assert_int_equal(f->drops, 3);
+	close(fd);
+	hf_buf_free(&in);
+}
+
+/* Clients that leave in the middle, or are there when the server goes. */
+static void
+test_long_reply_to_nobody(void **state)
+{
+	struct fixture *f = *state;
+	int fd[2] = { cc_dial(path), cc_dial(path) };
+
+	for (int i = 0; i < 2; i++)
+		cc_send(fd[i], "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+		    "\"args\":{\"n\":20000}}");
+	for (int i = 0; i < 100; i++)
+		cc_spin(f->base);
+	close(fd[0]);
+	for (int i = 0; i < 1000 && f->drops == 0; i++)
+		cc_spin(f->base);
+	assert_int_equal(f->drops, 1);
+	expect_served(f);
+	close(fd[1]);
+}
+
+/* A reply that somebody else ends: with a result, with an error, or not at
+ * all because the client has gone before. */
+static void
+test_waiting(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_error e = { 0 };
+	struct hf_buf in;
+	int fd = cc_dial(path);
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"wait\"}");
+	cc_send(fd, "{\"v\":1,\"id\":2,\"verb\":\"wait\"}");
+	for (int i = 0; i < 50; i++)
+		cc_spin(f->base);
+	assert_int_equal(f->calls, 1);
+	expect_served(f);
+	assert_int_equal(hf_reply_data(f->waiting, json_pack("{s:i}", "i", 0),
+	    &e), 0);
+	hf_reply_end(f->waiting, 0, NULL);
+	expect_rows(f, fd, &in, 1);
+	expect_end(f, fd, &in, 1);
+	while (f->waiting == NULL)
+		cc_spin(f->base);
+	hf_reply_end(f->waiting, hf_fail(&e, HF_ECONFIG, "line 3"), &e);
+	expect_error(f, fd, &in, 78);
+	assert_int_equal(f->drops, 2);
+	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"wait\"}");
+	while (f->waiting == NULL)
+		cc_spin(f->base);
+	close(fd);
+	hf_buf_free(&in);
+	/* It is found out when the answer goes nowhere, if not before. */
+	for (int i = 0; i < 50; i++)
+		cc_spin(f->base);
+	if (f->waiting != NULL)
+		hf_reply_end(f->waiting, 0, NULL);
+	for (int i = 0; i < 50; i++)
+		cc_spin(f->base);
+	assert_int_equal(f->drops, 3);
+	expect_served(f);
+}
+
+/* The last word before the server ends reaches the client. */
+static void
+test_last_word(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_error e = { 0 };
+	struct hf_buf in;
+	int fd[2] = { cc_dial(path), cc_dial(path) };
+
+	hf_buf_init(&in, HF_BUF_NOCAP);
+	cc_send(fd[1], "{\"v\":1,\"id\":1,\"verb\":\"wait\"}");
+	while (f->waiting == NULL)
+		cc_spin(f->base);
+	f->waiting = NULL;
+	cc_send(fd[0], "{\"v\":1,\"id\":1,\"verb\":\"wait\"}");
+	while (f->waiting == NULL)
+		cc_spin(f->base);
+	assert_int_equal(hf_reply_data(f->waiting, json_pack("{s:i}", "i", 0),
+	    &e), 0);
+	hf_reply_end(f->waiting, 0, NULL);
+	hf_control_free(f->control);	/* drops the one that still waits */
+	f->control = NULL;
+	assert_int_equal(f->drops, 2);
+	expect_rows(f, fd[0], &in, 1);
+	expect_end(f, fd[0], &in, 1);
+	expect_closed(f, fd[0], &in);
+	close(fd[1]);
+}
+
+static void
 test_reply_over_the_cap(void **state)
 {
 	struct fixture *f = *state;
@@ -455,10 +688,16 @@ main(void)
 		CASE(test_half_frame_then_gone),
 		CASE(test_half_close),
 		CASE(test_back_pressure),
+		CASE(test_long_reply),
+		CASE(test_long_reply_that_fails),
+		CASE(test_long_reply_to_nobody),
+		CASE(test_waiting),
+		CASE(test_last_word),
 		CASE(test_reply_over_the_cap),
 		CASE(test_too_many_clients),
 		CASE(test_other_users_are_refused),
 	};
 
+	signal(SIGPIPE, SIG_IGN);	/* as keepers do */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
