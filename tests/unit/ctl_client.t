@@ -278,6 +278,169 @@ def test_keys():
           b"revoked        2025-11-29T12:00:00.123Z" in p.stdout, p.stdout)
 
 
+def row(p, n):
+    """The words of a line of output."""
+    lines = p.stdout.decode().split("\n")
+    return lines[n].split() if len(lines) > n else lines
+
+
+def test_check():
+    daemon = data(daemon={"version": "0.1.0", "pid": 7, "boot": 2})
+    good = data(check={"name": "workers", "ok": True, "text": "2 ready"})
+    bad = data(check={"name": "writable", "ok": False, "text": "full\x1b["})
+    p, req = ask(daemon + good + END, "check")
+    check("check: request", req["verb"] == "check" and req["args"] == {}, req)
+    check("check: all well", p.returncode == 0 and p.stdout.decode() ==
+          "ok    workers: 2 ready\n"
+          "ok    version: daemon 0.1.0 (pid 7), holdfastctl 0.1.0\n",
+          p.stdout)
+    p, _ = ask(daemon + good + bad + END, "check")
+    check("check: one fails", p.returncode == 1 and
+          b"FAIL  writable: full\\x1b[\n" in p.stdout, p.stdout)
+    p, _ = ask(daemon + bad + END, "-o", "json", "check")
+    check("check: json", p.returncode == 1 and
+          json.loads(p.stdout)["ok"] is False, p.stdout)
+    p, _ = ask(data(daemon={"version": "9.9"}) + good + END, "check")
+    check("check: another version", p.returncode == 1 and
+          b"FAIL  version: daemon 9.9" in p.stdout, p.stdout)
+    p, _ = ask(good + END, "check")
+    check("check: no version", p.returncode == 1, p.stdout)
+    p = run("-s", str(DIR / "none"), "check")
+    check("check: no daemon", p.returncode == 1 and
+          p.stdout.startswith(b"FAIL  daemon: cannot reach"), p.stdout)
+    p, _ = ask(daemon + good, "check")
+    check("check: a daemon that hangs up", p.returncode == 1 and
+          b"hung up" in p.stdout, p.stdout)
+
+
+FOUND = {"session": "ses_1\x1b", "severity": "corrupt", "what": "chain",
+         "turn_seq": 2, "idx": 1, "text": "does not follow"}
+LOOSE = {"session": None, "severity": "odd", "what": "stray",
+         "turn_seq": 0, "idx": -1, "text": "of turn row 7"}
+
+
+def verified(corrupt, odd):
+    return data(verified={"sessions": 2, "turns": 3, "items": 4,
+                          "corrupt": corrupt, "odd": odd}) + END
+
+
+def test_verify():
+    p, req = ask(verified(0, 0), "sessions", "verify", "--all")
+    check("verify: request", req["verb"] == "sessions.verify" and
+          req["args"] == {"all": True}, req)
+    check("verify: clean", p.returncode == 0 and p.stdout == b"clean: 2 "
+          b"sessions, 3 turns, 4 items; 0 corrupt, 0 odd\n", p.stdout)
+    answer = data(finding=FOUND) + data(progress={"sessions": 1}) + \
+        data(finding=LOOSE)
+    p, req = ask(answer + verified(1, 1), "sessions", "verify", "x",
+                 "--tenant", "be")
+    check("verify: request of one", req["args"] ==
+          {"key": "x", "tenant": "be"}, req)
+    check("verify: corrupt", p.returncode == 7 and
+          p.stdout.decode().split("\n")[:2] ==
+          ["corrupt ses_1\\x1b turn 2 item 1: chain: does not follow",
+           "odd: stray: of turn row 7"], p.stdout)
+    p, _ = ask(data(finding=LOOSE) + verified(0, 1), "-o", "json",
+               "sessions", "verify", "--all")
+    check("verify: odd", p.returncode == 1 and
+          json.loads(p.stdout)["findings"] == [LOOSE], p.stdout)
+    p, _ = ask(data(finding=FOUND) * 2 + data(finding=LOOSE) +
+               verified(2, 1), "-q", "sessions", "verify", "--all")
+    check("verify -q: the sessions", p.stdout == b"ses_1\\x1b\n" and
+          p.returncode == 7, p.stdout)
+    p, _ = ask(data(finding=LOOSE) + END, "sessions", "verify", "--all")
+    check("verify without its end: exit 4", p.returncode == 4, p.stderr)
+
+
+def test_locks_and_providers():
+    lock = {"session": "ses_1", "tenant": "acme", "name": None,
+            "owner_slot": 3, "owner_inc": (2 << 32) + 9, "owner": "alive",
+            "fence": 4, "lock_since_us": 1764417600123000, "turn": "turn_1",
+            "turn_seq": 5, "turn_state": "open", "queued": 2}
+    p, req = ask(data(lock=lock) + END, "locks", "list")
+    check("locks", req["verb"] == "locks.list" and p.returncode == 0 and
+          row(p, 1) == ["ses_1", "acme", "-", "3", "2.9", "alive", "5",
+                        "open", "2", "2025-11-29T12:00:00.123Z"], p.stdout)
+    p, _ = ask(data(lock=lock) + END, "-o", "json", "locks", "list")
+    check("locks json", json.loads(p.stdout)[0]["lock_since"] ==
+          "2025-11-29T12:00:00.123Z", p.stdout)
+    p, _ = ask(END, "locks", "list")
+    check("no locks: exit 1", p.returncode == 1 and
+          p.stderr == b"holdfastctl: none\n", p.stderr)
+    provider = {"name": "o", "dialect": "openai", "base_url": "https://x",
+                "targets": [{"name": "o/m", "model": "m",
+                             "routes": ["a", "b\x1b"]},
+                            {"name": "o/n", "model": "n", "routes": []}]}
+    empty = {"name": "e", "dialect": "anthropic", "base_url": "https://y",
+             "targets": []}
+    p, req = ask(data(provider=provider) + data(provider=empty) + END,
+                 "providers", "list")
+    check("providers", req["verb"] == "providers.list" and
+          [row(p, n) for n in (1, 2, 3)] ==
+          [["o", "openai", "o/m", "a,", "b\\x1b", "https://x"],
+           ["o", "openai", "o/n", "-", "https://x"],
+           ["e", "anthropic", "-", "-", "https://y"]], p.stdout)
+    for wrong in ({"name": 3, "targets": [3]}, {"targets": {"a": 1}}, {}):
+        p, _ = ask(data(provider=wrong) + END, "providers", "list")
+        check(f"a provider of {wrong}", p.returncode == 0, p.stderr)
+
+
+def test_config():
+    settings = [{"block": "gateway", "title": "", "key": "workers",
+                 "value": "2", "source": "file", "line": 7,
+                 "restart": False},
+                {"block": "route", "title": "m\\\x1b", "key": "targets",
+                 "value": "a/b", "source": "default", "line": 0,
+                 "restart": False}]
+    answer = data(config={"file": "/f", "generation": 3}) + \
+        b"".join(data(setting=s) for s in settings) + END
+    p, req = ask(answer, "config", "show")
+    check("config show", req["verb"] == "config.show" and
+          row(p, 0) == ["file", "/f"] and row(p, 1) == ["generation", "3"]
+          and row(p, 4) == ["gateway.workers", "line", "7", "2"] and
+          row(p, 5) == ["route", "m\\\\\\x1b.targets", "default", "a/b"],
+          p.stdout)
+    p, _ = ask(answer, "config", "show", "-o", "json")
+    check("config show json", json.loads(p.stdout)["settings"] == settings,
+          p.stdout)
+    p, _ = ask(data(setting=settings[0]) + END, "config", "show")
+    check("config show without its head: exit 4", p.returncode == 4)
+    p = run("config", "explain", "route")
+    check("config explain BLOCK", p.returncode == 0 and
+          p.stdout.count(b"route.") >= 6, p.stdout)
+
+
+def test_reload_and_drain():
+    p, req = ask(data(reload={"generation": 4, "restart_needed": None}) +
+                 END, "reload")
+    check("reload", req["verb"] == "reload" and p.returncode == 0 and
+          p.stdout == b"reloaded: generation 4 serves\n", p.stdout)
+    p, _ = ask(data(reload={"generation": 4, "restart_needed": "listen"}) +
+               END, "reload")
+    check("reload: what needs a restart", b"in force: listen\n" in p.stdout,
+          p.stdout)
+    p, _ = ask(frame({"v": 1, "id": 1, "error": {
+        "code": 78, "name": "ECONFIG", "message": "/f:3: gateway.x: no"}}),
+        "reload")
+    check("reload refused: exit 78", p.returncode == 78 and
+          p.stderr == b"holdfastctl: /f:3: gateway.x: no\n", p.stderr)
+    drained = data(drain={"state": "drained", "turns_in_flight": 0})
+    draining = data(drain={"state": "draining", "turns_in_flight": 2})
+    p, req = ask(draining + END, "drain")
+    check("drain", req["args"] == {} and p.returncode == 0 and
+          p.stdout == b"draining: 2 turns under way\n", p.stdout)
+    p, req = ask(draining + drained + END, "drain", "--wait", "5")
+    check("drain --wait", req["args"] == {"wait": True} and
+          p.stdout == b"drained\n", p.stdout)
+    p, _ = ask(lambda conn, _: (conn.sendall(draining), conn.recv(1)),
+               "drain", "--wait", "1")
+    check("drain --wait: still turns after it", p.returncode == 8 and
+          b"after 1 s" in p.stderr, p.stderr)
+    p, _ = ask(draining, "drain", "--wait", "5")
+    check("drain: the daemon goes without a word: exit 4",
+          p.returncode == 4, p.stderr)
+
+
 def test_errors():
     for code in 1, 2, 3, 5, 6, 7, 8, 75, 78:
         p, _ = ask(frame({"v": 1, "id": 1, "error": {
@@ -457,7 +620,9 @@ def test_usage_and_config():
 
 
 try:
-    for test in (test_status, test_list, test_show, test_keys, test_errors,
+    for test in (test_status, test_list, test_show, test_keys, test_check,
+                 test_verify, test_locks_and_providers, test_config,
+                 test_reload_and_drain, test_errors,
                  test_broken, test_delivery, test_no_daemon, test_permission,
                  test_usage_and_config):
         test()

@@ -13,7 +13,9 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/conf.h"
+#include "base/conf_show.h"
 #include "base/log.h"
 #include "base/params.h"
 
@@ -518,6 +520,122 @@ test_streams_refused(void **state)
 	    "milliseconds, 100 to 600000");
 }
 
+/* --- what is in force, and what is hardly meant --------------------------- */
+
+struct seen {
+	const char	*block, *title, *key, *value;
+	int		 line;
+	unsigned	 n;		/* that were like this */
+	unsigned	 all;
+};
+
+static int
+see_setting(void *arg, const struct hf_conf_setting *s)
+{
+	struct seen *w = arg;
+
+	w->all++;
+	if (strcmp(s->param->block, w->block) == 0 &&
+	    strcmp(s->title, w->title) == 0 &&
+	    strcmp(s->param->key, w->key) == 0 &&
+	    strcmp(s->value, w->value) == 0 && s->line == w->line)
+		w->n++;
+	return 0;
+}
+
+static void
+in_force(const char *text, const char *block, const char *title,
+    const char *key, const char *value, int line)
+{
+	struct seen w = { block, title, key, value, line, 0, 0 };
+	struct hf_error e = { 0 };
+
+	assert_int_equal(hf_conf_settings("t.conf", text, see_setting, &w,
+	    &e), 0);
+	if (w.n != 1)
+		fail_msg("%s %s.%s = %s (line %d): %u times", block, title,
+		    key, value, line, w.n);
+}
+
+static void
+test_settings(void **state)
+{
+	static const char text[] = "gateway {\n database = /d\n}\n"
+	    "provider a {\n dialect = anthropic\n base_url = http://h\n"
+	    " api_key_env = NOT_SET_ANYWHERE\n total_ms = 7 }\n"
+	    "route r { targets = {\n\"a/x\",\n\"a/y\" } }\n"
+	    "target a/x { total_ms = 9 }\n";
+	struct seen w = { "", "", "", "", 0, 0, 0 };
+	struct hf_error e = { 0 };
+
+	(void)state;
+	in_force(text, "gateway", "", "database", "/d", 2);
+	in_force(text, "gateway", "", "master_key_file", "/d.key", 0);
+	in_force(text, "gateway", "", "workers", "0", 0);
+	in_force(text, "provider", "a", "api_version", "2023-06-01", 0);
+	in_force(text, "provider", "a", "api_key_env", "NOT_SET_ANYWHERE", 7);
+	in_force(text, "provider", "a", "total_ms", "7", 8);
+	in_force(text, "route", "r", "targets", "a/x", 10);
+	in_force(text, "route", "r", "targets", "a/y", 11);
+	in_force(text, "target", "a/x", "total_ms", "9", 12);
+	in_force("", "gateway", "", "drain_ms", "30000", 0);
+	assert_int_equal(hf_conf_settings("t.conf", "gateway {", see_setting,
+	    &w, &e), HF_ECONFIG);
+	assert_int_equal(w.all, 0);
+}
+
+static void
+collect(void *arg, int line, const char *what)
+{
+	hf_buf_printf(arg, "%d %s\n", line, what);
+}
+
+/* All warnings of a text, one a line. */
+static void
+warned(const char *text, const char *want)
+{
+	struct hf_error e = { 0 };
+	struct hf_buf b;
+
+	hf_buf_init(&b, 10000);
+	assert_int_equal(hf_conf_warnings("t.conf", text, collect, &b, &e),
+	    0);
+	hf_buf_putc(&b, '\0');
+	assert_string_equal(b.data, want);
+	hf_buf_free(&b);
+}
+
+static void
+test_warnings(void **state)
+{
+	static const char two[] = "provider p { dialect = openai\n"
+	    "base_url = http://127.0.0.1:1 }\n"
+	    "route r {\n targets = {p/m, p/n}\n }\n";
+
+	(void)state;
+	warned(two, "");
+	warned("", "0 there is no route: every request will be refused\n");
+	warned("gateway {\nlisten = {\"127.0.0.1:1\", \"[::1]:1\"}\n}\n"
+	    "provider p { dialect = openai\nbase_url = http://localhost }\n"
+	    "route r {\n targets = {p/m, p/n}\n }\n", "");
+	warned("provider p { dialect = openai\nbase_url = http://localhost.x "
+	    "}\nprovider q { dialect = openai base_url = https://h }\n"
+	    "route r { targets = {p/m}\nfailover_payload = last_user_message\n"
+	    "deadline_ms = 50 }\ntarget p/m {\nfirst_token_ms = 60\n"
+	    "total_ms = 60 }\n",
+	    "2 provider p: conversations go to another machine without TLS\n"
+	    "3 provider q: no route has a target of it\n"
+	    "3 provider q: there is no api_key_file, api_key_env or "
+	    "api_key_credential\n"
+	    "8 target p/m: first_token_ms (60) is not below total_ms (60), "
+	    "which ends the attempt before\n"
+	    "4 route r: there is one target, so nothing to fail over to\n"
+	    "6 route r: an attempt of p/m may take 60 ms, the whole turn only "
+	    "50 ms\n"
+	    "5 route r: later targets are not told the conversation; this is "
+	    "for measurements\n");
+}
+
 /* A route may stand before the provider that it names. */
 static void
 test_order(void **state)
@@ -772,6 +890,8 @@ main(void)
 		cmocka_unit_test(test_secrets),
 		cmocka_unit_test(test_secret_not_shown),
 		cmocka_unit_test(test_gateway_only),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_warnings),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_table),
 	};

@@ -13,7 +13,7 @@
 #include "ctl/escape.h"
 
 static const char *const verbs[] = {
-#define HF_VERB(verb, words, write, help) verb,
+#define HF_VERB(verb, words, flags, help) verb,
 #include "base/verbs.def"
 #undef HF_VERB
 };
@@ -71,6 +71,20 @@ test_options(void **state)
 	assert_null(ctl.operand);
 	assert_int_equal(parse(&ctl, text, "sessions show -- -dash"), 0);
 	assert_string_equal(ctl.operand, "-dash");
+	assert_int_equal(parse(&ctl, text, "--offline sessions verify --all "
+	    "--database /d --key-file /k"), 0);
+	assert_true(ctl.offline);
+	assert_string_equal(ctl.database, "/d");
+	assert_string_equal(ctl.key_file, "/k");
+	assert_null(ctl.operand);
+	assert_int_equal(parse(&ctl, text, "sessions verify x"), 0);
+	assert_string_equal(ctl.operand, "x");
+	assert_int_equal(parse(&ctl, text, "config check"), 0);
+	assert_null(ctl.operand);
+	assert_int_equal(parse(&ctl, text, "config check f"), 0);
+	assert_string_equal(ctl.operand, "f");
+	assert_int_equal(parse(&ctl, text, "drain --wait 30"), 0);
+	assert_int_equal(ctl.wait_s, 30);
 	assert_int_equal(parse(&ctl, text, "--help"), 0);
 	assert_true(ctl.help);
 }
@@ -88,6 +102,23 @@ test_options_refused(void **state)
 		{ "sessions show a b",
 		    "sessions show needs one word after it" },
 		{ "keys create", "keys create needs --tenant" },
+		{ "sessions verify",
+		    "sessions verify needs one session, or --all" },
+		{ "sessions verify x --all",
+		    "sessions verify needs one session, or --all" },
+		{ "sessions verify --all --tenant a",
+		    "--tenant goes with one session" },
+		{ "sessions verify a b",
+		    "sessions verify takes one word after it" },
+		{ "config explain", "config explain needs one word after it" },
+		{ "--offline reload", "reload cannot be done --offline" },
+		{ "--offline keys revoke x",
+		    "keys revoke cannot be done --offline" },
+		{ "status --database /d",
+		    "--database and --key-file need --offline" },
+		{ "--offline -s /x status", "--offline asks no --socket" },
+		{ "drain --wait 0", "--wait: expected seconds, 1 to 86400" },
+		{ "status --wait 1", "status takes no --wait" },
 		{ "status --tenant a", "status takes no --tenant" },
 		{ "sessions list --contents",
 		    "sessions list takes no --contents" },

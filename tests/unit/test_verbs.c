@@ -301,6 +301,271 @@ test_sessions_show(void **state)
 	refused(f, "sessions.show", "{\"key\":\"ses_\"}", 3);
 }
 
+#define LOCK	"session tenant name owner_slot owner_inc owner fence " \
+    "lock_since_us turn turn_seq turn_state queued"
+#define VERIFIED "sessions turns items corrupt odd"
+
+static void
+test_sessions_verify(void **state)
+{
+	struct fixture *f = *state;
+	json_t *all;
+
+	fx_say(&f->fx, 1, "s", "hi", "hello");
+	fx_say(&f->fx, 1, "s", "more", "well");
+	fx_say(&f->fx, 1, "t", "hi", "hello");
+	all = ask_well(f, "sessions.verify", "{\"key\":\"s\"}");
+	assert_int_equal(json_array_size(all), 1);
+	has_members(row(all, "verified", 0), VERIFIED);
+	assert_int_equal(num(row(all, "verified", 0), "turns"), 2);
+	json_decref(all);
+	all = ask_well(f, "sessions.verify", "{\"all\":true}");
+	assert_int_equal(num(row(all, "verified", 0), "sessions"), 2);
+	assert_int_equal(num(row(all, "verified", 0), "items"), 6);
+	assert_int_equal(num(row(all, "verified", 0), "corrupt"), 0);
+	json_decref(all);
+	fx_sql(&f->fx, "DELETE FROM item WHERE id IN (SELECT max(id) FROM "
+	    "item)");
+	all = ask_well(f, "sessions.verify", "{\"all\":true}");
+	has_members(row(all, "finding", 0), "session severity what turn_seq "
+	    "idx text");
+	assert_string_equal(str(row(all, "finding", 0), "what"),
+	    "item_missing");
+	assert_string_equal(str(row(all, "finding", 0), "severity"),
+	    "corrupt");
+	assert_true(num(row(all, "verified", 0), "corrupt") >= 1);
+	json_decref(all);
+	json_decref(ask_well(f, "sessions.verify", "{\"key\":\"s\"}"));
+	refused(f, "sessions.verify", "{}", 2);
+	refused(f, "sessions.verify", "{\"key\":\"none\"}", 3);
+	refused(f, "sessions.verify", "{\"key\":\"s\",\"all\":true}", 2);
+}
+
+static void
+test_locks_list(void **state)
+{
+	struct fixture *f = *state;
+	json_t *all, *l;
+
+	fx_say(&f->fx, 1, "s", "hi", "hello");
+	all = ask_well(f, "locks.list", "{}");
+	assert_int_equal(json_array_size(all), 0);
+	json_decref(all);
+	fx_sql(&f->fx, "UPDATE session SET owner_slot = 1, owner_inc = 77, "
+	    "lease_turn = head, lock_since = 5");
+	all = ask_well(f, "locks.list", "{}");
+	assert_int_equal(json_array_size(all), 1);
+	l = row(all, "lock", 0);
+	has_members(l, LOCK);
+	assert_string_equal(str(l, "owner"), "dead");
+	assert_string_equal(str(l, "turn_state"), "complete");
+	assert_int_equal(num(l, "owner_inc"), 77);
+	json_decref(all);
+}
+
+/* --- what the master does ------------------------------------------------ */
+
+static int
+ask_reload(void *arg, int64_t request)
+{
+	*(int64_t *)arg = request;
+	return 0;
+}
+
+static int
+ask_end(void *arg)
+{
+	*(int64_t *)arg = -1;
+	return 0;
+}
+
+static int
+ask_nobody(void *arg)
+{
+	(void)arg;
+	return HF_EBUSY;
+}
+
+/* Send, and let the verb run until it waits. */
+static void
+ask_and_wait(struct fixture *f, const char *verb, const char *args)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "{\"v\":1,\"id\":5,\"verb\":\"%s\","
+	    "\"args\":%s}", verb, args);
+	cc_send(f->fd, text);
+	for (int i = 0; i < 1000 && f->verbs.waiting == NULL; i++)
+		cc_spin(f->base);
+	assert_non_null(f->verbs.waiting);
+}
+
+static json_t *
+next(struct fixture *f)
+{
+	json_t *j = cc_next(f->base, f->fd, &f->in);
+
+	assert_non_null(j);
+	return j;
+}
+
+static void
+test_reload(void **state)
+{
+	struct fixture *f = *state;
+	int64_t request = 0;
+	json_t *j;
+
+	f->verbs.ask_reload = ask_reload;
+	f->verbs.arg = &request;
+	ask_and_wait(f, "reload", "{}");
+	assert_true(request > 0);
+	/* The outcome of a reload from before answers nothing. */
+	hf_verb_reloaded(&f->verbs, request - 1, 0, "");
+	assert_non_null(f->verbs.waiting);
+	hf_verb_reloaded(&f->verbs, request, 0, "listen");
+	assert_null(f->verbs.waiting);
+	j = next(f);
+	assert_string_equal(str(json_object_get(json_object_get(j, "data"),
+	    "reload"), "restart_needed"), "listen");
+	json_decref(j);
+	json_decref(next(f));
+	ask_and_wait(f, "reload", "{}");
+	hf_verb_reloaded(&f->verbs, request + 5, HF_ECONFIG, "f:3: gateway.x");
+	j = next(f);
+	assert_int_equal(cc_error_code(j), 78);
+	assert_string_equal(str(json_object_get(j, "error"), "message"),
+	    "f:3: gateway.x");
+	json_decref(j);
+	/* The service ends while one waits. */
+	ask_and_wait(f, "reload", "{}");
+	hf_verb_drained(&f->verbs);
+	j = next(f);
+	assert_int_equal(cc_error_code(j), 75);
+	json_decref(j);
+}
+
+static void
+test_drain(void **state)
+{
+	struct fixture *f = *state;
+	int64_t asked = 0;
+	json_t *all, *j;
+
+	f->verbs.ask_end = ask_end;
+	f->verbs.arg = &asked;
+	all = ask_well(f, "drain", "{}");
+	assert_int_equal(asked, -1);
+	has_members(row(all, "drain", 0), "state turns_in_flight");
+	json_decref(all);
+	ask_and_wait(f, "drain", "{\"wait\":true}");
+	j = next(f);
+	assert_string_equal(str(json_object_get(json_object_get(j, "data"),
+	    "drain"), "state"), "draining");
+	json_decref(j);
+	hf_verb_reloaded(&f->verbs, INT64_MAX, 0, "");
+	assert_non_null(f->verbs.waiting);
+	hf_verb_drained(&f->verbs);
+	j = next(f);
+	assert_string_equal(str(json_object_get(json_object_get(j, "data"),
+	    "drain"), "state"), "drained");
+	json_decref(j);
+	json_decref(next(f));
+	f->verbs.ask_end = ask_nobody;
+	refused(f, "drain", "{}", 75);
+}
+
+/* --- the running configuration -------------------------------------------- */
+
+static void
+test_running_config(void **state)
+{
+	struct fixture *f = *state;
+	json_t *all, *v;
+	size_t i;
+
+	refused(f, "config.show", "{}", 75);
+	f->verbs.config_path = "t.conf";
+	f->verbs.config_text = "gateway {\n workers = 3\n database = /other\n"
+	    "listen = {\"127.0.0.1:8080\", \"[::1]:0\"} }\n"
+	    "provider p { dialect = openai base_url = http://h\n"
+	    " api_key_env = NOT_SET_ANYWHERE }\n"
+	    "provider q { dialect = anthropic base_url = http://h }\n"
+	    "route r { targets = {p/m} }\n";
+	f->verbs.store = &f->fx.conf[0];
+	f->verbs.control = "/c";
+	all = ask_well(f, "config.show", "{}");
+	has_members(row(all, "config", 0), "file generation");
+	has_members(row(all, "setting", 0), "block title key value source "
+	    "line restart");
+	json_array_foreach(all, i, v) {
+		const json_t *s = json_object_get(v, "setting");
+		const char *key = s == NULL ? "" : str(s, "key");
+
+		if (strcmp(key, "workers") == 0) {
+			assert_string_equal(str(s, "value"), "3");
+			assert_int_equal(num(s, "line"), 2);
+		} else if (strcmp(key, "database") == 0) {
+			assert_string_equal(str(s, "value"), f->fx.db);
+			assert_string_equal(str(s, "source"), "start");
+		} else if (strcmp(key, "listen") == 0) {
+			assert_string_equal(str(s, "source"), "file");
+		} else if (strcmp(key, "api_version") == 0) {
+			assert_string_equal(str(s, "value"), "2023-06-01");
+		}
+	}
+	json_decref(all);
+	all = ask_well(f, "providers.list", "{}");
+	assert_int_equal(json_array_size(all), 2);
+	has_members(row(all, "provider", 0), "name dialect base_url targets");
+	v = json_array_get(json_object_get(row(all, "provider", 0),
+	    "targets"), 0);
+	has_members(v, "name model connect_ms first_token_ms total_ms "
+	    "routes");
+	assert_int_equal(json_array_size(json_object_get(row(all, "provider",
+	    1), "targets")), 0);
+	json_decref(all);
+}
+
+static void
+test_check(void **state)
+{
+	struct fixture *f = *state;
+	struct hf_store_conf gone = f->fx.conf[0];
+	json_t *all, *v;
+	unsigned bad = 0;
+	size_t i;
+
+	atomic_store(&f->fx.shm[0].h->slot[1].state, HF_SLOT_READY);
+	f->verbs.config_path = "/nowhere/t.conf";
+	f->verbs.store = &f->fx.conf[0];
+	all = ask_well(f, "check", "{}");
+	has_members(row(all, "daemon", 0), "version pid boot");
+	json_array_foreach(all, i, v) {
+		const json_t *c = json_object_get(v, "check");
+
+		if (c == NULL)
+			continue;
+		has_members(c, "name ok text");
+		if (!json_is_true(json_object_get(c, "ok"))) {
+			assert_string_equal(str(c, "name"), "config");
+			bad++;
+		}
+	}
+	assert_int_equal(bad, 1);
+	json_decref(all);
+	gone.path = "/nowhere/db";
+	f->verbs.store = &gone;
+	atomic_store(&f->fx.shm[0].h->slot[1].state, HF_SLOT_STARTING);
+	all = ask_well(f, "check", "{}");
+	bad = 0;
+	json_array_foreach(all, i, v)
+		bad += json_is_false(json_object_get(json_object_get(v,
+		    "check"), "ok"));
+	assert_int_equal(bad, 3);	/* workers, writable, config */
+	json_decref(all);
+}
+
 static void
 test_bodies_that_are_no_text(void **state)
 {
@@ -380,6 +645,12 @@ main(void)
 		CASE(test_status),
 		CASE(test_sessions_list),
 		CASE(test_sessions_show),
+		CASE(test_sessions_verify),
+		CASE(test_locks_list),
+		CASE(test_reload),
+		CASE(test_drain),
+		CASE(test_running_config),
+		CASE(test_check),
 		CASE(test_bodies_that_are_no_text),
 		CASE(test_keys),
 		CASE(test_names_of_tenants),
