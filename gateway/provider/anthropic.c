@@ -100,6 +100,27 @@ put_said(struct writer *w, const struct hf_said *s)
 		put_text(w, role, "", hf_json_get(s->body, "refusal"));
 }
 
+/* The answer that is to be gone on with; its last text may not end in white
+ * space. */
+static void
+put_partial(struct writer *w, const struct hf_said *s)
+{
+	struct hf_json content = hf_json_get(s->body, "content"), text;
+	struct hf_json last = { HF_JSON_NONE, HF_STR_NONE, NULL };
+	size_t pos = 0;
+
+	while (hf_content_next(content, &pos, &text)) {
+		if (hf_text_blank(text))
+			continue;
+		put_text(w, HF_ROLE_ASSISTANT, "", last);
+		last = text;
+	}
+	begin_block(w, HF_ROLE_ASSISTANT);
+	hf_buf_puts(w->b, "{\"type\":\"text\",\"text\":");
+	hf_text_put_stripped(w->b, last);
+	hf_buf_putc(w->b, '}');
+}
+
 /* The arguments as an object, whatever the text is. */
 static void
 put_input(struct hf_buf *b, struct hf_json args)
@@ -183,7 +204,20 @@ put_result(struct writer *w, const struct hf_said *s)
 }
 
 static void
-put_messages(struct hf_buf *b, const struct hf_said_list *l)
+put_instruction(struct writer *w, struct hf_str words)
+{
+	struct hf_buf text;
+
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	hf_json_put_string(&text, words);
+	put_text(w, HF_ROLE_USER, "",
+	    (struct hf_json){ HF_JSON_STRING, hf_buf_str(&text), NULL });
+	hf_buf_free(&text);
+}
+
+static void
+put_messages(struct hf_buf *b, const struct hf_said_list *l,
+    const struct hf_payload_input *in)
 {
 	struct writer w = { .b = b };
 	unsigned i;
@@ -194,7 +228,10 @@ put_messages(struct hf_buf *b, const struct hf_said_list *l)
 			continue;
 		switch (l->line[i].kind) {
 		case HF_SAID_MESSAGE:
-			put_said(&w, &l->line[i]);
+			if (in->prefill && i + 1 == l->n)
+				put_partial(&w, &l->line[i]);
+			else
+				put_said(&w, &l->line[i]);
 			break;
 		case HF_SAID_CALL:
 			put_call(&w, &l->line[i]);
@@ -204,9 +241,11 @@ put_messages(struct hf_buf *b, const struct hf_said_list *l)
 			break;
 		}
 	}
+	if (in->instruction.size > 0)
+		put_instruction(&w, in->instruction);
 	if (!w.any)
 		put_words(&w, FIRST_USER);
-	else if (w.role == HF_ROLE_ASSISTANT)
+	else if (w.role == HF_ROLE_ASSISTANT && !in->prefill)
 		put_words(&w, LAST_USER);
 	close_message(&w);
 	hf_buf_putc(b, ']');
@@ -390,14 +429,16 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 	rc = hf_said_make(&l, in->item, in->n_item, ID_MAX, e);
 	if (rc != 0)
 		return rc;
-	rc = put_headers(in, out, e);
+	rc = hf_prefill_check(in, &l, e);
+	if (rc == 0)
+		rc = put_headers(in, out, e);
 	if (rc != 0)
 		goto out;
 	hf_buf_puts(b, "{\"model\":");
 	hf_json_put_string(b, hf_str(in->target->model));
 	put_max_tokens(b, in);
 	put_system(b, &l, in->params);
-	put_messages(b, &l);
+	put_messages(b, &l, in);
 	rc = hf_anthropic_put_tools(b, &l, in->params, e);
 	if (rc != 0)
 		goto out;

@@ -392,6 +392,27 @@ hf_text_blank(struct hf_json string)
 	return i == n;
 }
 
+void
+hf_text_put_stripped(struct hf_buf *b, struct hf_json string)
+{
+	size_t i = 0, n, end = 0;
+	struct hf_buf text;
+
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	hf_json_decode(string, &text);
+	while (i < text.size) {
+		n = space_size((unsigned char *)text.data + i, text.size - i);
+		i += n > 0 ? n : 1;
+		if (n == 0)
+			end = i;
+	}
+	if (end == text.size)
+		hf_buf_putstr(b, string.raw);
+	else
+		hf_json_put_string(b, (struct hf_str){ text.data, end });
+	hf_buf_free(&text);
+}
+
 bool
 hf_content_empty(struct hf_json content, bool blank)
 {

@@ -50,5 +50,7 @@ bool	hf_content_next(struct hf_json content, size_t *pos,
 bool	hf_content_empty(struct hf_json content, bool blank);
 /* True if a string decodes to nothing but white space. */
 bool	hf_text_blank(struct hf_json string);
+/* Append a string, with its quotes, without the white space at its end. */
+void	hf_text_put_stripped(struct hf_buf *b, struct hf_json string);
 
 #endif

@@ -141,9 +141,26 @@ is_empty(const struct hf_said *s)
 	    hf_text_blank(hf_json_get(s->body, "refusal")));
 }
 
-/* One message from line 'i' on; returns the index behind its lines. */
+/* In the message that is to be gone on with. */
+static const char *
+prefill_member(const struct hf_payload_input *in)
+{
+	switch (in->prefill ? in->target->call.prefill : HF_PREFILL_NONE) {
+	case HF_PREFILL_MISTRAL:
+	case HF_PREFILL_DEEPSEEK:
+		return ",\"prefix\":true";
+	case HF_PREFILL_PARTIAL:
+		return ",\"partial\":true";
+	default:
+		return "";
+	}
+}
+
+/* One message from line 'i' on; returns the index behind its lines.  'last'
+ * is for the last of all lines. */
 static unsigned
-put_message(struct hf_buf *b, const struct hf_said_list *l, unsigned i)
+put_message(struct hf_buf *b, const struct hf_said_list *l, unsigned i,
+    const char *last)
 {
 	const struct hf_said *s = &l->line[i];
 	bool calls;
@@ -173,28 +190,31 @@ put_message(struct hf_buf *b, const struct hf_said_list *l, unsigned i)
 			put_said(b, s);
 		i = calls ? put_calls(b, l, i + 1) : i + 1;
 	}
+	if (i == l->n)
+		hf_buf_puts(b, last);
 	hf_buf_putc(b, '}');
 	return i;
 }
 
 /* An empty message says nothing, unless it is what is to be answered. */
 static bool
-is_left_out(const struct hf_said_list *l, unsigned i)
+is_left_out(const struct hf_said_list *l, unsigned i, bool instructed)
 {
 	const struct hf_said *s = &l->line[i];
 
-	return s->kind == HF_SAID_MESSAGE && i + 1 < l->n &&
-	    !l->line[i + 1].joined && is_empty(s);
+	return s->kind == HF_SAID_MESSAGE && is_empty(s) &&
+	    (i + 1 < l->n ? !l->line[i + 1].joined : instructed);
 }
 
 static void
-put_messages(struct hf_buf *b, struct hf_said_list *l)
+put_messages(struct hf_buf *b, struct hf_said_list *l,
+    const struct hf_payload_input *in)
 {
+	bool any = false, instructed = in->instruction.size > 0;
+	size_t room = 1024 + in->instruction.size; /* parameters and so on */
 	struct hf_json_index index HF_UNINIT;
 	struct hf_said *s;
 	unsigned i = 0;
-	bool any = false;
-	size_t room = 1024;	/* parameters and the like */
 
 	for (i = 0; i < l->n; i++)
 		room += l->line[i].body.raw.size + PER_LINE;
@@ -204,15 +224,21 @@ put_messages(struct hf_buf *b, struct hf_said_list *l)
 	while (i < l->n) {
 		s = &l->line[i];
 		hf_json_index(&s->body, &index);
-		if (is_left_out(l, i)) {
+		if (is_left_out(l, i, instructed)) {
 			i++;
 		} else {
 			if (any)
 				hf_buf_putc(b, ',');
 			any = true;
-			i = put_message(b, l, i);
+			i = put_message(b, l, i, prefill_member(in));
 		}
 		s->body.index = NULL;
+	}
+	if (instructed) {
+		hf_buf_puts(b, any ? ",{\"role\":\"user\",\"content\":" :
+		    "{\"role\":\"user\",\"content\":");
+		hf_json_put_string(b, in->instruction);
+		hf_buf_putc(b, '}');
 	}
 	hf_buf_putc(b, ']');
 }
@@ -331,12 +357,17 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 	rc = hf_said_make(&l, in->item, in->n_item, ID_MAX, e);
 	if (rc != 0)
 		return rc;
-	rc = put_headers(in, out, e);
+	rc = hf_prefill_check(in, &l, e);
+	if (rc == 0)
+		rc = put_headers(in, out, e);
 	if (rc != 0)
 		goto out;
 	hf_buf_puts(b, "{\"model\":");
 	hf_json_put_string(b, hf_str(in->target->model));
-	put_messages(b, &l);
+	put_messages(b, &l, in);
+	if (in->prefill && in->target->call.prefill == HF_PREFILL_VLLM)
+		hf_buf_puts(b, ",\"continue_final_message\":true,"
+		    "\"add_generation_prompt\":false");
 	put_params(b, in->params);
 	rc = put_tools(b, in->params, e);
 	if (rc != 0)

@@ -45,7 +45,20 @@ struct hf_payload_input {
 	struct hf_json		 params;
 	const struct hf_conf_target *target;
 	bool			 stream;
+	/* The last item is a part of an assistant's answer, and the target is
+	 * to go on with it, in the way of its call.prefill.  White space at
+	 * the end of that text may not reach the model (anthropic refuses
+	 * it, templates drop it), so what comes back may begin with it. */
+	bool			 prefill;
+	/* If not empty: these words (UTF-8) as a user message behind the
+	 * history; in this request only. */
+	struct hf_str		 instruction;
 };
+
+/* Why build() would refuse 'prefill' for this target with these parameters,
+ * whatever the history is; NULL: it would not.  A static string. */
+const char *hf_prefill_refusal(const struct hf_conf_target *target,
+	    struct hf_json params);
 
 struct hf_http_request {
 	struct hf_buf	 url;

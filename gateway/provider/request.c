@@ -89,3 +89,74 @@ hf_request_check(const struct hf_http_request *r, struct hf_error *e)
 		return hf_fail(e, HF_ELIMIT, "request is too large");
 	return 0;
 }
+
+/* --- prefill --------------------------------------------------------------- */
+
+/* When a target can be asked to go on with a partial answer: the rules are
+ * those of the strictest maker, since a refusal costs an attempt in the middle
+ * of a stream. */
+
+/* A tool must be called: what would follow the text is no text. */
+static bool
+is_forced(struct hf_json params)
+{
+	struct hf_json tools = hf_json_get(params, "tools"), first;
+	struct hf_json choice = hf_json_get(params, "tool_choice");
+	size_t pos = 0;
+
+	if (!hf_json_next_element(tools, &pos, &first))
+		return false;	/* the choice means nothing without tools */
+	if (hf_json_string_is(hf_json_get(choice, "type"), "allowed_tools"))
+		choice = hf_json_path(choice, "allowed_tools", "mode", NULL);
+	return choice.type == HF_JSON_OBJECT ||
+	    hf_json_string_is(choice, "required");
+}
+
+/* An output grammar begins anew with the continuation. */
+static bool
+is_structured(struct hf_json params)
+{
+	struct hf_json f = hf_json_get(params, "response_format");
+
+	return f.type != HF_JSON_NONE && f.type != HF_JSON_NULL &&
+	    !hf_json_string_is(hf_json_get(f, "type"), "text");
+}
+
+const char *
+hf_prefill_refusal(const struct hf_conf_target *target, struct hf_json params)
+{
+	int way = target->call.prefill;
+
+	if (way == HF_PREFILL_NONE)
+		return "this target cannot go on with an answer";
+	if (target->provider->dialect == HF_DIALECT_ANTHROPIC &&
+	    way != HF_PREFILL_PLAIN)
+		return "this way of prefill is not for dialect anthropic";
+	if (is_forced(params))
+		return "not with a tool_choice that forces a call";
+	if (is_structured(params))
+		return "not with a response_format other than text";
+	return NULL;
+}
+
+int
+hf_prefill_check(const struct hf_payload_input *in,
+    const struct hf_said_list *l, struct hf_error *e)
+{
+	const struct hf_said *last = l->n == 0 ? NULL : &l->line[l->n - 1];
+	const char *why;
+
+	if (!in->prefill)
+		return 0;
+	why = hf_prefill_refusal(in->target, in->params);
+	if (why == NULL && in->instruction.size > 0)
+		why = "not with an instruction behind the answer";
+	if (why == NULL && (last == NULL || last->kind != HF_SAID_MESSAGE ||
+	    last->role != HF_ROLE_ASSISTANT ||
+	    hf_content_empty(hf_json_get(last->body, "content"), true) ||
+	    !hf_text_blank(hf_json_get(last->body, "refusal"))))
+		why = "the history does not end with an answer's text";
+	if (why == NULL)
+		return 0;
+	return hf_fail(e, HF_EINVAL, "prefill: %s", why);
+}

@@ -2,7 +2,8 @@
  * Requests of both dialects from any history and any parameters: what the
  * strict rules of the providers ask for holds, or the build says no.
  *
- * Input: {"p":PARAMS,"i":[{"k":KIND,"r":ROLE,"t":TURN,"b":BODY},...]}
+ * Input: {"p":PARAMS,"i":[{"k":KIND,"r":ROLE,"t":TURN,"b":BODY},...],
+ *	"w":WAY of prefill, "f":1 to prefill, "n":INSTRUCTION}
  */
 #include <config.h>
 
@@ -71,17 +72,57 @@ check_openai_message(struct hf_json m, struct open *o)
 	}
 }
 
+/* The last message is the one to go on with, and only it says so. */
 static void
-check_openai(struct hf_json v)
+check_openai_prefill(const struct hf_payload_input *in, struct hf_json v,
+    struct hf_json last)
 {
-	struct hf_json messages = hf_json_get(v, "messages"), m;
+	int way = in->prefill ? in->target->call.prefill : HF_PREFILL_NONE;
+
+	FUZZ_CHECK(!in->prefill || hf_json_string_is(hf_json_get(last,
+	    "role"), "assistant"));
+	FUZZ_CHECK((hf_json_get(last, "prefix").type == HF_JSON_TRUE) ==
+	    (way == HF_PREFILL_MISTRAL || way == HF_PREFILL_DEEPSEEK));
+	FUZZ_CHECK((hf_json_get(last, "partial").type == HF_JSON_TRUE) ==
+	    (way == HF_PREFILL_PARTIAL));
+	FUZZ_CHECK((hf_json_get(v, "continue_final_message").type ==
+	    HF_JSON_TRUE) == (way == HF_PREFILL_VLLM));
+	FUZZ_CHECK((hf_json_get(v, "add_generation_prompt").type ==
+	    HF_JSON_FALSE) == (way == HF_PREFILL_VLLM));
+}
+
+/* The instruction is the last thing that is said. */
+static void
+check_instruction(const struct hf_payload_input *in, struct hf_json last,
+    struct hf_json text)
+{
+	struct hf_buf b;
+
+	if (in->instruction.size == 0)
+		return;
+	FUZZ_CHECK(hf_json_string_is(hf_json_get(last, "role"), "user"));
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_json_decode(text, &b);
+	FUZZ_CHECK(hf_str_eq(hf_buf_str(&b), in->instruction));
+	hf_buf_free(&b);
+}
+
+static void
+check_openai(const struct hf_payload_input *in, struct hf_json v)
+{
+	struct hf_json messages = hf_json_get(v, "messages");
+	struct hf_json last = { HF_JSON_NONE, HF_STR_NONE, NULL }, m;
 	struct open o = { .n = 0 };
 	size_t pos = 0;
 
 	FUZZ_CHECK(messages.type == HF_JSON_ARRAY);
-	while (hf_json_next_element(messages, &pos, &m))
+	while (hf_json_next_element(messages, &pos, &m)) {
 		check_openai_message(m, &o);
+		last = m;
+	}
 	FUZZ_CHECK(o.next == o.n);
+	check_openai_prefill(in, v, last);
+	check_instruction(in, last, hf_json_get(last, "content"));
 }
 
 /* --- anthropic ------------------------------------------------------------ */
@@ -107,10 +148,45 @@ check_block(struct hf_json b, bool user, unsigned *place, struct open *o)
 	}
 }
 
+/* The text to go on with may not end in white space. */
 static void
-check_anthropic(struct hf_json v)
+check_stripped(struct hf_json text)
 {
-	struct hf_json messages = hf_json_get(v, "messages"), m, b;
+	struct hf_buf want;
+
+	hf_buf_init(&want, HF_BUF_NOCAP);
+	hf_text_put_stripped(&want, text);
+	FUZZ_CHECK(hf_str_eq(hf_buf_str(&want), text.raw));
+	FUZZ_CHECK(text.raw.size > 2 && text.raw.p[text.raw.size - 2] != ' ');
+	hf_buf_free(&want);
+}
+
+/* 'm' is the last message, 'text' that of its last block. */
+static void
+check_anthropic_end(const struct hf_payload_input *in, struct hf_json m,
+    struct hf_json text)
+{
+	struct hf_json raw = { HF_JSON_STRING, HF_STR_NONE, NULL };
+	struct hf_buf b;
+
+	FUZZ_CHECK(hf_json_string_is(hf_json_get(m, "role"), in->prefill ?
+	    "assistant" : "user"));
+	if (in->prefill)
+		check_stripped(text);
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_json_put_string(&b, in->instruction);
+	raw.raw = hf_buf_str(&b);
+	if (!hf_text_blank(raw))
+		check_instruction(in, m, text);
+	hf_buf_free(&b);
+}
+
+static void
+check_anthropic(const struct hf_payload_input *in, struct hf_json v)
+{
+	struct hf_json messages = hf_json_get(v, "messages");
+	struct hf_json last = { HF_JSON_NONE, HF_STR_NONE, NULL };
+	struct hf_json text = last, m, b;
 	struct open o = { .n = 0 };
 	size_t pos = 0, at;
 	bool user = false;
@@ -118,18 +194,21 @@ check_anthropic(struct hf_json v)
 	int64_t n;
 
 	while (hf_json_next_element(messages, &pos, &m)) {
+		last = m;
 		user = !user;
 		FUZZ_CHECK(hf_json_string_is(hf_json_get(m, "role"),
 		    user ? "user" : "assistant"));
 		FUZZ_CHECK(user || o.next == o.n);
 		at = place = 0;
 		while (hf_json_next_element(hf_json_get(m, "content"), &at,
-		    &b))
+		    &b)) {
 			check_block(b, user, &place, &o);
+			text = hf_json_get(b, "text");
+		}
 		FUZZ_CHECK(at > 0);
 		FUZZ_CHECK(!user || o.next == o.n);
 	}
-	FUZZ_CHECK(user);
+	check_anthropic_end(in, last, text);
 	FUZZ_CHECK(hf_json_int(hf_json_get(v, "max_tokens"), &n) && n > 0);
 }
 
@@ -172,7 +251,7 @@ read_items(struct hf_json list, struct hf_item *item)
 
 static void
 build(enum hf_conf_dialect d, struct hf_payload_input *in,
-    void (*check)(struct hf_json v))
+    void (*check)(const struct hf_payload_input *in, struct hf_json v))
 {
 	struct hf_http_request rq;
 	struct hf_error e = { 0 };
@@ -180,10 +259,12 @@ build(enum hf_conf_dialect d, struct hf_payload_input *in,
 
 	hf_http_request_init(&rq);
 	if (hf_dialect(d)->build(in, &rq, &e) == 0) {
+		FUZZ_CHECK(!in->prefill || (in->instruction.size == 0 &&
+		    hf_prefill_refusal(in->target, in->params) == NULL));
 		FUZZ_CHECK(hf_json_check(hf_buf_str(&rq.body), &v, NULL, &e)
 		    == 0 || e.code == HF_ELIMIT);
 		if (v.type == HF_JSON_OBJECT)
-			check(v);
+			check(in, v);
 	} else {
 		FUZZ_CHECK(e.code == HF_EINVAL && e.text[0] != '\0');
 	}
@@ -193,13 +274,14 @@ build(enum hf_conf_dialect d, struct hf_payload_input *in,
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 {
-	static const struct hf_conf_provider provider = { 0 };
+	struct hf_conf_provider provider = { 0 };
 	static char model[] = "m";
 	struct hf_conf_target target = { .model = model,
 	    .provider = &provider };
 	struct hf_item item[ITEMS];
 	struct hf_payload_input in = { .item = item, .target = &target };
 	unsigned repairs = 0;
+	struct hf_buf words;
 	struct hf_json v;
 
 	if (hf_json_check((struct hf_str){ (const char *)p, size }, &v,
@@ -208,7 +290,16 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	in.params = hf_json_get(v, "p");
 	in.n_item = read_items(hf_json_get(v, "i"), item);
 	in.stream = size % 2 == 0;
+	target.call.prefill = (int)number(v, "w", HF_PREFILL_NONE,
+	    HF_PREFILL_PARTIAL);
+	in.prefill = number(v, "f", 0, 1) == 1;
+	hf_buf_init(&words, HF_BUF_NOCAP);
+	hf_json_decode(hf_json_get(v, "n"), &words);
+	in.instruction = hf_buf_str(&words);
+	provider.dialect = HF_DIALECT_OPENAI;
 	build(HF_DIALECT_OPENAI, &in, check_openai);
+	provider.dialect = HF_DIALECT_ANTHROPIC;
 	build(HF_DIALECT_ANTHROPIC, &in, check_anthropic);
+	hf_buf_free(&words);
 	return 0;
 }

@@ -374,6 +374,124 @@ test_request(void **state)
 	wire_provider.base_url = base;
 }
 
+static void
+expect_in(struct hf_payload_input *in, const char *want)
+{
+	char *body = wire_build_in(hf_dialect(HF_DIALECT_ANTHROPIC), in, "{}");
+	struct hf_json v;
+
+	assert_int_equal(hf_json_check(hf_str(body), &v, NULL, NULL), 0);
+	v = hf_json_get(v, "messages");
+	if (!hf_str_is(v.raw, want))
+		fail_msg("\n got %.*s\nwant %s", HF_STR_ARG(v.raw), want);
+	free(body);
+}
+
+/* The partial answer last, without white space at its end; no "(continue)". */
+static void
+test_prefill(void **state)
+{
+	static const struct { const char *body, *blocks; } row[] = {
+		{ SAID("One, two"), T("One, two") },
+		{ SAID("One\\u002c \\n"), T("One,") },
+		{ SAID("\\u00e9 \\u00a0\\u3000\\t"), T("\u00e9") },
+		{ SAID(" a\\u00e0"), T(" a\\u00e0") },
+		{ SAID("\\\"\\\\ "), T("\\\"\\\\") },
+		/* Only the very end is stripped. */
+		{ "{\"content\":[" T("a ") "," T("b ") "," T(" ") "]}",
+		  T("a ") "," T("b") },
+	};
+	struct hf_item item[] = {
+		wire_message(HF_ROLE_SYSTEM, SAID("s")),
+		wire_message(HF_ROLE_USER, SAID("q ")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("x")),
+	};
+	struct hf_conf_target target = wire_target;
+	struct hf_payload_input in = { .item = item, .n_item = 3,
+	    .target = &target, .prefill = true };
+	char want[300];
+
+	(void)state;
+	target.call.prefill = HF_PREFILL_PLAIN;
+	for (size_t i = 0; i < hf_countof(row); i++) {
+		item[2].body = hf_str(row[i].body);
+		snprintf(want, sizeof(want), "[" USER(T("q ")) ","
+		    ASST("%s") "]", row[i].blocks);
+		expect_in(&in, want);
+	}
+	/* Behind a greeting of the same role, and alone. */
+	item[1] = wire_message(HF_ROLE_ASSISTANT, SAID("Hello. "));
+	item[2].body = HF_STR(SAID("One "));
+	expect_in(&in, "[" USER(T("(call connected)")) "," ASST(T("Hello. ")
+	    "," T("One")) "]");
+	in.prefill = false;
+	expect_in(&in, "[" USER(T("(call connected)")) "," ASST(T("Hello. ")
+	    "," T("One ")) "," USER(T("(continue)")) "]");
+}
+
+static void
+test_prefill_refused(void **state)
+{
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_ANTHROPIC);
+	struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("One")),
+	};
+	struct hf_conf_provider provider = wire_provider;
+	struct hf_conf_target target = wire_target;
+	struct hf_payload_input in = { .item = item, .n_item = 2,
+	    .target = &target, .prefill = true };
+
+	(void)state;
+	provider.dialect = HF_DIALECT_ANTHROPIC;
+	target.provider = &provider;
+	wire_refused_in(dl, &in, "{}",
+	    "prefill: this target cannot go on with an answer");
+	for (int way = HF_PREFILL_VLLM; way <= HF_PREFILL_PARTIAL; way++) {
+		target.call.prefill = way;
+		wire_refused_in(dl, &in, "{}", "prefill: this way of prefill "
+		    "is not for dialect anthropic");
+	}
+	target.call.prefill = HF_PREFILL_PLAIN;
+	wire_refused_in(dl, &in, "{\"tools\":[" F("a", "") "],"
+	    "\"tool_choice\":\"required\"}",
+	    "prefill: not with a tool_choice that forces a call");
+	wire_refused_in(dl, &in, "{\"response_format\":{\"type\":"
+	    "\"json_object\"}}",
+	    "prefill: not with a response_format other than text");
+	item[1].body = HF_STR(SAID(" "));
+	wire_refused_in(dl, &in, "{}",
+	    "prefill: the history does not end with an answer's text");
+	in.n_item = 1;
+	wire_refused_in(dl, &in, "{}",
+	    "prefill: the history does not end with an answer's text");
+}
+
+static void
+test_instruction(void **state)
+{
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("One ")),
+	};
+	struct hf_payload_input in = { .item = item, .n_item = 2,
+	    .target = &wire_target,
+	    .instruction = HF_STR("Say \"on\",\nÄ.") };
+
+	(void)state;
+	expect_in(&in, "[" USER(T("q")) "," ASST(T("One ")) ","
+	    USER(T("Say \\\"on\\\",\\nÄ.")) "]");
+	in.n_item = 1;
+	expect_in(&in, "[" USER(T("q") "," T("Say \\\"on\\\",\\nÄ.")) "]");
+	in.n_item = 0;
+	expect_in(&in, "[" USER(T("Say \\\"on\\\",\\nÄ.")) "]");
+	/* Blank words are refused by the API; they say nothing. */
+	in.n_item = 2;
+	in.instruction = HF_STR(" ");
+	expect_in(&in, "[" USER(T("q")) "," ASST(T("One ")) ","
+	    USER(T("(continue)")) "]");
+}
+
 int
 main(void)
 {
@@ -388,6 +506,9 @@ main(void)
 		cmocka_unit_test(test_tools),
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_prefill),
+		cmocka_unit_test(test_prefill_refused),
+		cmocka_unit_test(test_instruction),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,159 @@ test_request(void **state)
 	hf_http_request_free(&rq);
 }
 
+#define ASKED	"{\"model\":\"m\",\"messages\":[{\"role\":\"user\"," \
+	"\"content\":\"q\"},{\"role\":\"assistant\",\"content\":" \
+	"\"One, two \""
+#define TOOL	"\"tools\":[{\"type\":\"function\",\"function\":" \
+	"{\"name\":\"f\"}}]"
+
+/* The partial answer last, asked for in each way. */
+static void
+test_prefill(void **state)
+{
+	static const struct { int way; const char *body; } row[] = {
+		{ HF_PREFILL_PLAIN, ASKED "}],\"seed\":1}" },
+		{ HF_PREFILL_VLLM, ASKED "}],\"continue_final_message\":true,"
+		  "\"add_generation_prompt\":false,\"seed\":1}" },
+		{ HF_PREFILL_MISTRAL, ASKED ",\"prefix\":true}],"
+		  "\"seed\":1}" },
+		{ HF_PREFILL_DEEPSEEK, ASKED ",\"prefix\":true}],"
+		  "\"seed\":1}" },
+		{ HF_PREFILL_PARTIAL, ASKED ",\"partial\":true}],"
+		  "\"seed\":1}" },
+	};
+	const struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("One, two ")),
+	};
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
+	struct hf_conf_target target = wire_target;
+	struct hf_payload_input in = { .item = item, .n_item = 2,
+	    .target = &target, .prefill = true };
+	char *body, *without;
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(row); i++) {
+		target.call.prefill = row[i].way;
+		in.prefill = true;
+		body = wire_build_in(dl, &in, "{\"seed\":1}");
+		assert_string_equal(body, row[i].body);
+		free(body);
+		/* The way changes nothing where it is not asked for. */
+		in.prefill = false;
+		without = wire_build_in(dl, &in, "{\"seed\":1}");
+		assert_string_equal(without, row[0].body);
+		free(without);
+	}
+	/* Tools may be on offer. */
+	in.prefill = true;
+	body = wire_build_in(dl, &in, "{" TOOL ",\"tool_choice\":\"auto\","
+	    "\"response_format\":{\"type\":\"text\"}}");
+	assert_non_null(strstr(body, ASKED ",\"partial\":true}]"));
+	free(body);
+}
+
+#define NO_ANSWER "prefill: the history does not end with an answer's text"
+#define FORCED	"prefill: not with a tool_choice that forces a call"
+#define FORMAT	"prefill: not with a response_format other than text"
+
+static void
+test_prefill_refused(void **state)
+{
+	static const struct { const char *params, *why; } row[] = {
+		{ "{" TOOL ",\"tool_choice\":\"required\"}", FORCED },
+		{ "{" TOOL ",\"tool_choice\":{\"type\":\"function\","
+		  "\"function\":{\"name\":\"f\"}}}", FORCED },
+		{ "{" TOOL ",\"tool_choice\":{\"type\":\"allowed_tools\","
+		  "\"allowed_tools\":{\"mode\":\"required\"}}}", FORCED },
+		{ "{\"response_format\":{\"type\":\"json_object\"}}",
+		  FORMAT },
+		{ "{\"response_format\":{\"type\":\"json_schema\"}}",
+		  FORMAT },
+		{ "{" TOOL ",\"tool_choice\":{\"type\":\"allowed_tools\","
+		  "\"allowed_tools\":{\"mode\":\"auto\"}}}", NULL },
+		{ "{\"tool_choice\":\"required\",\"response_format\":null}",
+		  NULL },
+	};
+	static const char *const last[] = { SAID(""), SAID(" \\n"),
+	    "{\"content\":null}", "{\"content\":\"\",\"refusal\":\"No\"}",
+	    "{\"content\":\"a\",\"refusal\":\"No\"}" };
+	struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("One")),
+		wire_call(1, CALL("a", "{}")),
+	};
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
+	struct hf_conf_target target = wire_target;
+	struct hf_payload_input in = { .item = item, .n_item = 2,
+	    .target = &target, .prefill = true };
+	const char *why;
+
+	(void)state;
+	wire_refused_in(dl, &in, "{}",
+	    "prefill: this target cannot go on with an answer");
+	target.call.prefill = HF_PREFILL_VLLM;
+	for (size_t i = 0; i < hf_countof(row); i++) {
+		if (row[i].why != NULL)
+			wire_refused_in(dl, &in, row[i].params, row[i].why);
+		else
+			free(wire_build_in(dl, &in, row[i].params));
+		why = hf_prefill_refusal(&target, in.params);
+		assert_true((why == NULL) == (row[i].why == NULL));
+	}
+	in.n_item = 0;
+	wire_refused_in(dl, &in, "{}", NO_ANSWER);
+	in.n_item = 1;
+	wire_refused_in(dl, &in, "{}", NO_ANSWER);
+	in.n_item = 3;
+	wire_refused_in(dl, &in, "{}", NO_ANSWER);
+	in.n_item = 2;
+	for (size_t i = 0; i < hf_countof(last); i++) {
+		item[1].body = hf_str(last[i]);
+		wire_refused_in(dl, &in, "{}", NO_ANSWER);
+	}
+	item[1].body = HF_STR(SAID("One"));
+	in.instruction = HF_STR("go on");
+	wire_refused_in(dl, &in, "{}",
+	    "prefill: not with an instruction behind the answer");
+}
+
+/* The words behind the history, as one user message more. */
+static void
+test_instruction(void **state)
+{
+	struct hf_item item[] = {
+		wire_message(HF_ROLE_USER, SAID("q")),
+		wire_message(HF_ROLE_ASSISTANT, SAID("One")),
+	};
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
+	struct hf_payload_input in = { .item = item, .n_item = 2,
+	    .target = &wire_target,
+	    .instruction = HF_STR("Say \"on\",\nÄ.") };
+	char *body;
+
+	(void)state;
+	body = wire_build_in(dl, &in, "{\"seed\":1}");
+	assert_string_equal(body, "{\"model\":\"m\",\"messages\":["
+	    "{\"role\":\"user\",\"content\":\"q\"},"
+	    "{\"role\":\"assistant\",\"content\":\"One\"},"
+	    "{\"role\":\"user\",\"content\":\"Say \\\"on\\\",\\nÄ.\"}],"
+	    "\"seed\":1}");
+	free(body);
+	/* No empty answer stands before it. */
+	item[1].body = HF_STR(SAID(""));
+	body = wire_build_in(dl, &in, "{}");
+	assert_string_equal(body, "{\"model\":\"m\",\"messages\":["
+	    "{\"role\":\"user\",\"content\":\"q\"},"
+	    "{\"role\":\"user\",\"content\":\"Say \\\"on\\\",\\nÄ.\"}]}");
+	free(body);
+	in.n_item = 0;
+	body = wire_build_in(dl, &in, "{}");
+	assert_string_equal(body, "{\"model\":\"m\",\"messages\":["
+	    "{\"role\":\"user\",\"content\":\"Say \\\"on\\\",\\nÄ.\"}]}");
+	free(body);
+}
+
 /* 20,000 calls that nobody answered and as many results that match none, all
  * with different ids: linear. */
 static void
@@ -352,6 +505,9 @@ main(void)
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_prefill),
+		cmocka_unit_test(test_prefill_refused),
+		cmocka_unit_test(test_instruction),
 		cmocka_unit_test(test_many_tools),
 	};
 

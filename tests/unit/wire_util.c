@@ -170,29 +170,25 @@ wire_result(const char *body)
 }
 
 static int
-build(const struct hf_dialect *dl, const struct hf_item *item, unsigned n,
-    const char *params, bool stream, struct hf_http_request *rq,
-    struct hf_error *e)
+build(const struct hf_dialect *dl, struct hf_payload_input *in,
+    const char *params, struct hf_http_request *rq, struct hf_error *e)
 {
-	struct hf_payload_input in = { .item = item, .n_item = n,
-	    .target = &wire_target, .stream = stream };
-
 	hf_http_request_init(rq);
-	if (hf_json_check(hf_str(params), &in.params, NULL, e) != 0)
+	if (hf_json_check(hf_str(params), &in->params, NULL, e) != 0)
 		fail_msg("params: %s", e->text);
-	return dl->build(&in, rq, e);
+	return dl->build(in, rq, e);
 }
 
 char *
-wire_build(const struct hf_dialect *dl, const struct hf_item *item,
-    unsigned n, const char *params, bool stream)
+wire_build_in(const struct hf_dialect *dl, struct hf_payload_input *in,
+    const char *params)
 {
 	struct hf_http_request rq;
 	struct hf_error e = { 0 };
 	struct hf_json v;
 	char *body;
 
-	if (build(dl, item, n, params, stream, &rq, &e) != 0)
+	if (build(dl, in, params, &rq, &e) != 0)
 		fail_msg("build: %s", e.text);
 	if (hf_json_check(hf_buf_str(&rq.body), &v, NULL, &e) != 0)
 		fail_msg("built body: %s: %s", e.text, rq.body.data);
@@ -201,12 +197,36 @@ wire_build(const struct hf_dialect *dl, const struct hf_item *item,
 	return body;
 }
 
+char *
+wire_build(const struct hf_dialect *dl, const struct hf_item *item,
+    unsigned n, const char *params, bool stream)
+{
+	struct hf_payload_input in = { .item = item, .n_item = n,
+	    .target = &wire_target, .stream = stream };
+
+	return wire_build_in(dl, &in, params);
+}
+
+void
+wire_refused_in(const struct hf_dialect *dl, struct hf_payload_input *in,
+    const char *params, const char *why)
+{
+	struct hf_http_request rq;
+	struct hf_error e = { 0 };
+
+	assert_int_equal(build(dl, in, params, &rq, &e), HF_EINVAL);
+	assert_string_equal(e.text, why);
+	hf_http_request_free(&rq);
+}
+
 int
 wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
     unsigned n, const char *params, struct hf_error *e)
 {
+	struct hf_payload_input in = { .item = item, .n_item = n,
+	    .target = &wire_target };
 	struct hf_http_request rq;
-	int rc = build(dl, item, n, params, false, &rq, e);
+	int rc = build(dl, &in, params, &rq, e);
 
 	hf_http_request_free(&rq);
 	return rc;

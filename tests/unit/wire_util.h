@@ -41,6 +41,12 @@ struct hf_item wire_result(const char *body);
 /* Build and return the body, to be freed; fails the test on an error. */
 char	*wire_build(const struct hf_dialect *dl, const struct hf_item *item,
 	    unsigned n, const char *params, bool stream);
+/* The same of an input; its params come from the text. */
+char	*wire_build_in(const struct hf_dialect *dl,
+	    struct hf_payload_input *in, const char *params);
+/* That it is refused, in these words. */
+void	wire_refused_in(const struct hf_dialect *dl,
+	    struct hf_payload_input *in, const char *params, const char *why);
 int	wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
 	    unsigned n, const char *params, struct hf_error *e);
 /* The value of one member ("messages") of a built body must be 'want'. */
