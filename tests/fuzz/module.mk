@@ -58,6 +58,12 @@ tests_fuzz_replay_head_SOURCES = tests/fuzz/fuzz_head.c tests/fuzz/replay.c \
 	$(FUZZ_COMMON)
 tests_fuzz_replay_head_LDADD = $(FUZZ_LIBS)
 
+check_PROGRAMS += tests/fuzz/replay_splice
+TESTS += tests/fuzz/replay_splice
+tests_fuzz_replay_splice_SOURCES = tests/fuzz/fuzz_splice.c tests/fuzz/replay.c \
+	$(FUZZ_COMMON)
+tests_fuzz_replay_splice_LDADD = $(FUZZ_LIBS)
+
 if FUZZERS
 noinst_PROGRAMS += tests/fuzz/fuzz_json
 tests_fuzz_fuzz_json_SOURCES = tests/fuzz/fuzz_json.c $(FUZZ_COMMON)
@@ -95,4 +101,8 @@ noinst_PROGRAMS += tests/fuzz/fuzz_head
 tests_fuzz_fuzz_head_SOURCES = tests/fuzz/fuzz_head.c $(FUZZ_COMMON)
 tests_fuzz_fuzz_head_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 tests_fuzz_fuzz_head_LDADD = $(FUZZ_LIBS)
+noinst_PROGRAMS += tests/fuzz/fuzz_splice
+tests_fuzz_fuzz_splice_SOURCES = tests/fuzz/fuzz_splice.c $(FUZZ_COMMON)
+tests_fuzz_fuzz_splice_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_fuzz_splice_LDADD = $(FUZZ_LIBS)
 endif

@@ -13,3 +13,14 @@ tests_unit_test_items_SOURCES = tests/unit/test_items.c
 tests_unit_test_items_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_chat_request_SOURCES = tests/unit/test_chat_request.c
 tests_unit_test_chat_request_LDADD = $(TURN_TEST_LDADD)
+
+check_PROGRAMS += tests/unit/test_splice tests/unit/test_splice_sweep \
+	tests/unit/test_release
+TESTS += tests/unit/test_splice tests/unit/test_splice_sweep \
+	tests/unit/test_release
+tests_unit_test_splice_SOURCES = tests/unit/test_splice.c
+tests_unit_test_splice_LDADD = $(TURN_TEST_LDADD)
+tests_unit_test_splice_sweep_SOURCES = tests/unit/test_splice_sweep.c
+tests_unit_test_splice_sweep_LDADD = $(TURN_TEST_LDADD)
+tests_unit_test_release_SOURCES = tests/unit/test_release.c
+tests_unit_test_release_LDADD = $(TURN_TEST_LDADD)
