@@ -169,23 +169,31 @@ run_one(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	return hf_db_run(&w->db, HF_SQL_RELEASE, e, "") < 0 ? e->code : 0;
 }
 
-/* A group of one is its own savepoint (which would copy every page that it
- * changes). */
+/* Savepoints copy every page that a job changes, and nearly no job fails: so
+ * a group is tried without them, and if a job fails all is rolled back and
+ * run again, each job in a savepoint of its own.  A group of one needs none. */
 static int
 run_jobs(struct hf_writer *w, struct list *group, struct hf_error *e)
 {
-	struct hf_job *j = group->first;
+	struct hf_job *j;
 	int rc = 0;
 
-	if (group->n > 1) {
-		for (; rc == 0 && j != NULL; j = j->next)
-			rc = run_one(w, j, e);
-		return rc;
+	for (j = group->first; j != NULL; j = j->next) {
+		run_job(w, j);
+		if (j->rc < 0)
+			break;
 	}
-	run_job(w, j);
-	if (j->rc < 0)
+	if (j == NULL)
+		return 0;
+	if (group->n == 1) {
 		*e = j->err;
-	return j->rc;
+		return j->rc;
+	}
+	hf_writer_rollback(w);
+	rc = hf_writer_begin(w, e);
+	for (j = group->first; rc == 0 && j != NULL; j = j->next)
+		rc = run_one(w, j, e);
+	return rc;
 }
 
 static int
