@@ -145,22 +145,34 @@ wire_id(struct maker *m, const struct name *n)
 }
 
 static int
-read_bodies(struct maker *m, const struct hf_item *item, unsigned n_item,
+read_body(struct hf_str body, bool checked, struct hf_json *out,
     struct hf_error *e)
 {
+	if (!checked)
+		return hf_json_check(body, out, NULL, e);
+	*out = (struct hf_json){ .type = body.size >= 2 && body.p[0] == '{' ?
+	    HF_JSON_OBJECT : HF_JSON_NONE, .raw = body };
+	return 0;
+}
+
+static int
+read_bodies(struct maker *m, const struct hf_payload_input *in,
+    struct hf_error *e)
+{
+	const struct hf_item *item = in->item;
 	struct hf_error why = { 0 };
 	struct entry *en;
 	struct hf_str body;
 	unsigned i;
 
-	for (i = 0; i < n_item; i++) {
+	for (i = 0; i < in->n_item; i++) {
 		body = item[i].has_heard ? item[i].heard : item[i].body;
 		if (item[i].has_heard && body.size == 0)
 			continue;	/* nobody heard it */
 		en = &m->entry[m->n++];
 		*en = (struct entry){ .item = &item[i], .result = NONE,
 		    .next_open = NONE };
-		if (hf_json_check(body, &en->body, NULL, &why) != 0)
+		if (read_body(body, in->checked, &en->body, &why) != 0)
 			return hf_fail(e, HF_EINVAL, "item %u: %s", i,
 			    why.text);
 		if (en->body.type != HF_JSON_OBJECT)
@@ -305,8 +317,8 @@ allocate(struct maker *m, unsigned n_item, struct hf_error *e)
 }
 
 int
-hf_said_make(struct hf_said_list *out, const struct hf_item *item,
-    unsigned n_item, size_t id_max, struct hf_error *e)
+hf_said_make(struct hf_said_list *out, const struct hf_payload_input *in,
+    size_t id_max, struct hf_error *e)
 {
 	struct maker m = { .out = out, .a = &out->arena, .id_max = id_max };
 	int rc;
@@ -314,9 +326,9 @@ hf_said_make(struct hf_said_list *out, const struct hf_item *item,
 	*out = (struct hf_said_list){ 0 };
 	hf_arena_init(&out->arena, 0);
 	hf_buf_init(&m.scratch, HF_BUF_NOCAP);
-	rc = allocate(&m, n_item, e);
+	rc = allocate(&m, in->n_item, e);
 	if (rc == 0)
-		rc = read_bodies(&m, item, n_item, e);
+		rc = read_bodies(&m, in, e);
 	if (rc == 0)
 		rc = pair(&m, e);
 	if (rc == 0)

@@ -38,8 +38,9 @@ struct hf_said_list {
  * of the form of a replacement are replaced by a hash, the same for the call
  * and its result, the same in every request.  HF_EINVAL when a body is not what provider.h says.
  */
-int	hf_said_make(struct hf_said_list *out, const struct hf_item *item,
-	    unsigned n_item, size_t id_max, struct hf_error *e) HF_MUST_CHECK;
+int	hf_said_make(struct hf_said_list *out,
+	    const struct hf_payload_input *in, size_t id_max, struct hf_error *e)
+	    HF_MUST_CHECK;
 void	hf_said_free(struct hf_said_list *l);
 
 /* Iterate over the text strings of a content (string, array or null); start

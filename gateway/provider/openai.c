@@ -354,7 +354,7 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 	struct hf_said_list l;
 	int rc;
 
-	rc = hf_said_make(&l, in->item, in->n_item, ID_MAX, e);
+	rc = hf_said_make(&l, in, ID_MAX, e);
 	if (rc != 0)
 		return rc;
 	rc = hf_prefill_check(in, &l, e);
