@@ -456,6 +456,20 @@ hf_store_history(struct hf_store *st, int64_t session_row, int64_t turn_row,
 }
 
 int
+hf_store_text(struct hf_store *st, int64_t session_row, int64_t turn_row,
+    int64_t seq, struct hf_buf *out, struct hf_error *e)
+{
+	struct hf_error local;
+	struct hf_seal_key key;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	rc = hf_store_session_key(st, session_row, &key, e);
+	return rc < 0 ? rc : hf_row_read_parts(&st->read, &key, turn_row, seq,
+	    out, e);
+}
+
+int
 hf_store_granted(struct hf_store *st, hf_granted_fn cb, void *arg,
     struct hf_error *e)
 {

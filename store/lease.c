@@ -109,40 +109,6 @@ hf_lease_pass(struct hf_writer *w, struct hf_session_row *s, int64_t head,
 	return rc < 0 ? rc : set_owner(w, s, &to, head, rev_add, e);
 }
 
-/* The text of a turn's parts, in order.  HF_ECORRUPT: one does not open. */
-static int
-read_parts(struct hf_writer *w, const struct hf_seal_key *key,
-    const struct hf_turn_row *t, struct hf_buf *text, struct hf_error *e)
-{
-	struct hf_seal_at at = { HF_SEAL_PART, t->seq, 0 };
-	struct hf_arena a;
-	struct hf_str part;
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_PART_READ, e, "ii",
-	    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
-	int rc;
-
-	if (st == NULL)
-		return e->code;
-	hf_arena_init(&a, 0);
-	while ((rc = hf_db_step(&w->db, st, e)) > 0) {
-		at.idx = sqlite3_column_int64(st, 0) -
-		    hf_row_child(t->id, 0);
-		rc = hf_seal_open(key, at, hf_db_str(st, 1), &a, &part);
-		if (rc < 0) {
-			hf_fail(e, rc, "turn %lld: part %lld does not open",
-			    (long long)t->seq, (long long)at.idx);
-			hf_db_reset(st);
-			break;
-		}
-		hf_buf_putstr(text, part);
-	}
-	hf_arena_free(&a);
-	if (rc == 0 && !hf_buf_ok(text))
-		rc = hf_fail(e, HF_ENOMEM, "turn %lld: its parts",
-		    (long long)t->seq);
-	return rc;
-}
-
 /* Make the parts of a dead owner's turn its output item. */
 static int
 parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
@@ -157,7 +123,7 @@ parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
 	hf_buf_init(&text, HF_BUF_NOCAP);
 	hf_buf_init(&body, HF_BUF_NOCAP);
 	hf_buf_init(&norm, HF_BUF_NOCAP);
-	rc = read_parts(w, key, t, &text, e);
+	rc = hf_row_read_parts(&w->db, key, t->id, t->seq, &text, e);
 	if (rc < 0 || text.size == 0)
 		goto out;
 	rc = w->make_body == NULL ? HF_EINVAL :

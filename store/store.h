@@ -184,6 +184,11 @@ int	hf_store_history(struct hf_store *st, int64_t session_row,
 	    int64_t turn_row, struct hf_arena *a, struct hf_history *out,
 	    struct hf_error *e) HF_MUST_CHECK;
 
+/* read.  Append the text that hf_store_part() has stored of an open turn. */
+int	hf_store_text(struct hf_store *st, int64_t session_row,
+	    int64_t turn_row, int64_t seq, struct hf_buf *out,
+	    struct hf_error *e) HF_MUST_CHECK;
+
 /* --- the life of a turn ---------------------------------------------- */
 
 enum hf_begin_result {

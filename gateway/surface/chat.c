@@ -159,6 +159,16 @@ chat_start(void *arg, const struct hf_turn_info *i)
 }
 
 static void
+chat_beat(void *arg)
+{
+	struct chat *c = arg;
+
+	/* One comment of one line: a blank line behind it makes some clients
+	 * see an empty event. */
+	hf_sink_write(c->sink, HF_STR(": hf\n"));
+}
+
+static void
 chat_event(void *arg, const struct hf_event *ev)
 {
 	struct chat *c = arg;
@@ -196,6 +206,11 @@ finish_stream(struct chat *c, const struct hf_turn_info *i,
 		put_usage(&c->out, a);
 		hf_buf_puts(&c->out, "}\n\n");
 	}
+	if (i->switched)
+		/* The headers came before the switch: the truth, as a comment
+		 * of one line. */
+		hf_buf_printf(&c->out, ": holdfast target=%s attempts=%u\n",
+		    i->target, i->attempts);
 	hf_buf_puts(&c->out, "data: [DONE]\n\n");
 	send_out(c);
 	hf_sink_end(c->sink);
@@ -340,7 +355,7 @@ chat_backlog(void *arg)
 
 static const struct hf_surface chat_surface = {
 	.start = chat_start, .event = chat_event, .finish = chat_finish,
-	.fail = chat_fail, .backlog = chat_backlog,
+	.fail = chat_fail, .beat = chat_beat, .backlog = chat_backlog,
 };
 
 static void

@@ -136,19 +136,65 @@ grace_due(const struct hf_attempt *a)
 	    a->finish_us + GRACE_MS * 1000;
 }
 
+/* The longest pause between useful deltas. */
+static int64_t
+idle_due(const struct hf_attempt *a)
+{
+	const struct hf_conf_call *c = &target_of(a)->call;
+
+	if (!a->useful || !a->stream || c->idle_ms <= 0)
+		return INT64_MAX;
+	return a->last_us + (int64_t)c->idle_ms * 1000;
+}
+
+/* The end of the window in which some text must come. */
+static int64_t
+window_due(const struct hf_attempt *a)
+{
+	const struct hf_conf_call *c = &target_of(a)->call;
+
+	if (!a->useful || !a->stream || c->min_chars_per_s <= 0)
+		return INT64_MAX;
+	return a->window_us + (int64_t)c->rate_window_ms * 1000;
+}
+
 static void
 arm_deadline(struct hf_attempt *a)
 {
-	int64_t first = first_token_due(a), total = total_due(a);
-	int64_t grace = grace_due(a);
-	int64_t due = first < total ? first : total;
+	int64_t all[] = { first_token_due(a), idle_due(a), window_due(a),
+	    total_due(a), grace_due(a) };
+	int64_t due = INT64_MAX;
 
-	if (grace < due)
-		due = grace;
+	for (size_t i = 0; i < hf_countof(all); i++)
+		if (all[i] < due)
+			due = all[i];
 	if (due == INT64_MAX)
 		evtimer_del(a->timer);
 	else
 		arm(a->timer, due - hf_now_us());
+}
+
+static void
+too_late(struct hf_attempt *a, const char *reason)
+{
+	a->outcome.timed_out = true;
+	set_outcome(a, HF_CLASS_NETWORK, reason);
+}
+
+/* A rate window is over: was it enough? */
+static void
+close_window(struct hf_attempt *a, int64_t now)
+{
+	const struct hf_conf_call *c = &target_of(a)->call;
+
+	if ((int64_t)a->window_chars * 1000 <
+	    (int64_t)c->min_chars_per_s * c->rate_window_ms) {
+		too_late(a, "too_slow");
+		return;
+	}
+	a->window_us = now;
+	a->window_chars = 0;
+	arm_deadline(a);
 }
 
 static void
@@ -161,18 +207,24 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (a->t == NULL) {
 		attempt_free(a);
-	} else if (now >= grace_due(a) && a->t->paused) {
-		a->finish_us = now;	/* we do not read; nobody is late */
+	} else if (now >= total_due(a)) {
+		too_late(a, "total_timeout");
+	} else if (a->t->paused) {
+		/* We do not read: nobody is late. */
+		a->last_us = a->window_us = now;
+		a->window_chars = 0;
+		if (a->finish_us != 0)
+			a->finish_us = now;
 		arm_deadline(a);
 	} else if (now >= grace_due(a)) {
 		/* The dialect knows whether the answer is whole. */
 		hf_decoder_end(a->decoder, false);
 	} else if (now >= first_token_due(a)) {
-		a->outcome.timed_out = true;
-		set_outcome(a, HF_CLASS_NETWORK, "first_token_timeout");
-	} else if (now >= total_due(a)) {
-		a->outcome.timed_out = true;
-		set_outcome(a, HF_CLASS_NETWORK, "total_timeout");
+		too_late(a, "first_token_timeout");
+	} else if (now >= idle_due(a)) {
+		too_late(a, "idle_timeout");
+	} else if (now >= window_due(a)) {
+		close_window(a, now);
 	} else {
 		arm_deadline(a);
 	}
@@ -232,34 +284,53 @@ static const struct hf_call_ops call_ops = {
 	.headers = on_headers, .data = on_data, .done = on_done,
 };
 
-/* The first useful delta: from here on a stream belongs to this target. */
+/* A useful delta of 'chars' characters arrived. */
 static void
-useful(struct hf_attempt *a)
+useful(struct hf_attempt *a, size_t chars)
 {
 	struct hf_turn *t = a->t;
-	struct hf_turn_info info;
 
+	a->last_us = hf_now_us();
+	a->window_chars += chars;
 	if (!a->useful) {
 		a->useful = true;
-		a->first_us = hf_now_us() - a->begun_us;
+		a->first_us = a->last_us - a->begun_us;
+		a->window_us = a->last_us;
 		arm_deadline(a);
 		turn_move(t, TURN_STREAMING);
 	}
 	if (t->first_token_us == 0)
-		t->first_token_us = hf_now_us() - t->in.received_us;
-	if (t->in.stream && !t->started && t->surface != NULL) {
-		t->started = true;
-		turn_get_info(t, &info);
-		t->surface->start(t->surface_arg, &info);
-	}
+		t->first_token_us = a->last_us - t->in.received_us;
 }
 
-static void
-deliver(struct hf_turn *t, const struct hf_event *ev)
+void
+turn_begin_response(struct hf_turn *t)
 {
-	if (!t->in.stream || t->surface == NULL)
+	struct hf_turn_info info;
+
+	if (t->begun)
 		return;
-	t->surface->event(t->surface_arg, ev);
+	t->begun = true;
+	t->first_target = t->target;
+	turn_get_info(t, &info);
+	t->surface->start(t->surface_arg, &info);
+}
+
+/* To the client of a stream; the first time, the stream begins. */
+void
+turn_deliver(struct hf_turn *t, const struct hf_event *ev)
+{
+	if (!t->in.stream)
+		return;
+	if (t->surface != NULL) {
+		turn_begin_response(t);
+		t->started = true;
+		t->told_us = hf_now_us();
+		t->surface->event(t->surface_arg, ev);
+	}
+	if (t->started && t->durable && ev->type == HF_EV_TEXT &&
+	    !evtimer_pending(t->flush, NULL))
+		arm(t->flush, (int64_t)t->env->conf->gateway.flush_ms * 1000);
 	/* The client may have been lost in the middle of that. */
 	if (t->surface == NULL || t->attempt == NULL || t->paused)
 		return;
@@ -270,23 +341,33 @@ deliver(struct hf_turn *t, const struct hf_event *ev)
 	}
 }
 
+static size_t
+count_chars(struct hf_str text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text.size; i++)
+		n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+	return n;
+}
+
 static void
 text_event(struct hf_attempt *a, const struct hf_event *ev)
 {
 	struct hf_turn *t = a->t;
-	struct hf_buf *to = ev->type == HF_EV_TEXT ? &t->answer.text :
-	    &t->answer.refusal;
 
-	useful(a);
-	hf_buf_putstr(to, ev->text);
-	if (!hf_buf_ok(to)) {
-		set_outcome(a, HF_CLASS_GATEWAY, "no_memory");
-		return;
+	useful(a, target_of(a)->call.min_chars_per_s > 0 ?
+	    count_chars(ev->text) : 0);
+	if (ev->type == HF_EV_TEXT) {
+		turn_take_text(t, ev->text);
+	} else {
+		turn_pass_all(t);
+		hf_buf_putstr(&t->answer.refusal, ev->text);
+		turn_deliver(t, ev);
 	}
-	deliver(t, ev);
-	if (t->in.stream && t->durable && ev->type == HF_EV_TEXT &&
-	    !evtimer_pending(t->flush, NULL))
-		arm(t->flush, (int64_t)t->env->conf->gateway.flush_ms * 1000);
+	if (!hf_buf_ok(&t->answer.text) || !hf_buf_ok(&t->held) ||
+	    !hf_buf_ok(&t->answer.refusal))
+		set_outcome(a, HF_CLASS_GATEWAY, "no_memory");
 }
 
 static void
@@ -298,7 +379,8 @@ call_event(struct hf_attempt *a, const struct hf_event *ev)
 	struct hf_event out = *ev;
 	struct hf_id id;
 
-	useful(a);
+	useful(a, ev->tool.arguments.size);
+	turn_pass_all(t);
 	if (an->n_call == an->cap_call) {
 		unsigned cap = an->cap_call == 0 ? 4 : an->cap_call * 2;
 
@@ -323,7 +405,7 @@ call_event(struct hf_attempt *a, const struct hf_event *ev)
 	}
 	an->n_call++;
 	out.tool.native_id = c->id;
-	deliver(t, &out);
+	turn_deliver(t, &out);
 }
 
 static void
@@ -358,12 +440,7 @@ on_event(void *arg, const struct hf_event *ev)
 		text_event(a, ev);
 		break;
 	case HF_EV_PROGRESS:
-		if (!a->useful) {
-			a->useful = true;
-			a->first_us = hf_now_us() - a->begun_us;
-			arm_deadline(a);
-			turn_move(a->t, TURN_STREAMING);
-		}
+		useful(a, 1);
 		break;
 	case HF_EV_TOOL_CALL:
 		call_event(a, ev);
@@ -391,18 +468,22 @@ on_event(void *arg, const struct hf_event *ev)
 
 /* --- rebuilding and calling --------------------------------------------- */
 
+/* Before a call: what the last one said is forgotten, but for the text that
+ * the client has. */
 static void
 reset_answer(struct hf_turn *t)
 {
 	struct hf_answer *an = &t->answer;
 
-	HF_CHECK(!t->started);
-	hf_buf_reset(&an->text);
-	hf_buf_reset(&an->refusal);
-	an->n_call = 0;
 	an->finish = HF_FINISH_STOP;
 	an->tokens_in = an->tokens_out = -1;
 	an->tokens_cached = an->tokens_reasoning = -1;
+	if (t->started)
+		return;
+	hf_buf_reset(&t->held);
+	hf_buf_reset(&an->text);
+	hf_buf_reset(&an->refusal);
+	an->n_call = 0;
 	t->first_token_us = 0;
 }
 
@@ -439,6 +520,25 @@ attempt_new(struct hf_turn *t)
 	return a;
 }
 
+/* From here on the attempt's text goes through a seam. */
+static int
+begin_continuing(struct hf_turn *t, struct hf_attempt *a, struct hf_error *e)
+{
+	enum hf_splice_mode mode;
+	struct hf_str before;
+
+	if (!turn_continue_mode(t, target_of(a), &mode, &a->prefill))
+		return hf_fail(e, HF_EINVAL, "cannot go on");
+	before = hf_arena_dup(t->arena, hf_buf_str(&t->answer.text));
+	if (before.p == NULL)
+		return hf_fail(e, HF_EINVAL, "no memory");
+	hf_splice_init(&t->splice, mode, before);
+	t->continuing = true;
+	t->continued++;
+	hf_count(t->env->shm, HF_C_continuations, 1);
+	return 0;
+}
+
 void
 turn_call(struct hf_turn *t)
 {
@@ -457,6 +557,8 @@ turn_call(struct hf_turn *t)
 		return;
 	}
 	a = attempt_new(t);
+	if (rc == 0 && t->started)
+		rc = begin_continuing(t, a, &e);
 	hf_count(t->env->shm, HF_C_attempts, 1);
 	turn_move(t, TURN_CALLING);
 	if (rc == 0) {

@@ -62,6 +62,13 @@ give_up(struct hf_turn *t, const struct hf_plan_step *s,
     const struct outcome *o)
 {
 	t->error_class = hf_class_name(o->cls);
+	if (t->started) {
+		turn_fail(t, 502, "server_error", "stream_interrupted",
+		    "the provider's stream broke off and nobody could go on "
+		    "with it (%u attempts, last: %s)", t->n_attempt,
+		    o->reason);
+		return;
+	}
 	if (s->caller) {
 		fail_caller(t, o);
 		return;
@@ -180,8 +187,44 @@ plan_next(struct hf_turn *t, const struct outcome *o)
 static bool
 is_empty(const struct hf_turn *t)
 {
-	return t->answer.text.size == 0 && t->answer.refusal.size == 0 &&
-	    t->answer.n_call == 0 && t->answer.finish == HF_FINISH_STOP;
+	return t->answer.text.size == 0 && t->held.size == 0 &&
+	    t->answer.refusal.size == 0 && t->answer.n_call == 0 &&
+	    t->answer.finish == HF_FINISH_STOP;
+}
+
+static void
+log_failed(const struct hf_turn *t, const struct outcome *o)
+{
+	hf_log(HF_LOG_INFO, "turn: attempt_failed turn=%s n=%d target=%s "
+	    "class=%s reason=%s status=%d total_ms=%lld delivered=%zu",
+	    t->id.s, t->last.n, t->in.route->target[t->target]->name,
+	    t->last.cls, o->reason, o->http_status,
+	    (long long)t->last.total_us / 1000,
+	    t->started ? t->answer.text.size : 0);
+}
+
+/* Go on after a failure: with the next target; with the same one, if it only
+ * refused how it was asked; or not at all. */
+static void
+go_on(struct hf_turn *t, const struct outcome *o, bool prefill_refused,
+    bool may_continue)
+{
+	/* What the client has must be on disk before a payload holds it. */
+	if (t->started && t->durable)
+		turn_flush(t);
+	if (t->sm.cur >= TURN_FAILED)
+		return;
+	if (t->started && !may_continue) {
+		t->error_class = t->last.cls;
+		turn_fail(t, 502, "server_error", "stream_interrupted",
+		    "the provider's stream broke off (%s)", o->reason);
+	} else if (prefill_refused) {
+		turn_no_prefill(t->env, t->in.route->target[t->target]);
+		turn_move(t, TURN_REBUILDING);
+		turn_rebuild(t);
+	} else {
+		plan_next(t, o);
+	}
 }
 
 /* The attempt is over: act on its outcome. */
@@ -192,6 +235,8 @@ turn_attempt_ended(struct hf_turn *t)
 	struct outcome o = a->outcome;
 	struct hf_buf *own[] = { &a->outcome.message, &a->outcome.code,
 	    &a->outcome.type, &a->outcome.param };
+	bool refused = a->prefill && o.cls == HF_CLASS_CALLER && !a->useful;
+	bool may = turn_may_continue(t, o.cls);
 
 	if (o.cls == HF_CLASS_NONE && is_empty(t) &&
 	    hf_plan_has_next(&t->plan, hf_now_us())) {
@@ -203,25 +248,17 @@ turn_attempt_ended(struct hf_turn *t)
 	for (size_t i = 0; i < hf_countof(own); i++)
 		*own[i] = (struct hf_buf){ 0 };
 	attempt_detach(a);
-	evtimer_del(t->flush);
 	t->paused = false;
 	if (o.cls == HF_CLASS_NONE) {
+		turn_pass_all(t);
+		evtimer_del(t->flush);
 		turn_finish(t);
 	} else {
+		turn_forget_held(t);
+		evtimer_del(t->flush);
 		count_failure(t, o.cls);
-		hf_log(HF_LOG_INFO, "turn: attempt_failed turn=%s n=%d "
-		    "target=%s class=%s reason=%s status=%d total_ms=%lld",
-		    t->id.s, t->last.n,
-		    t->in.route->target[t->target]->name, t->last.cls,
-		    o.reason, o.http_status,
-		    (long long)t->last.total_us / 1000);
-		if (t->started) {
-			t->error_class = t->last.cls;
-			turn_fail(t, 502, "server_error", "stream_interrupted",
-			    "the provider's stream broke off (%s)", o.reason);
-		} else {
-			plan_next(t, &o);
-		}
+		log_failed(t, &o);
+		go_on(t, &o, refused, may);
 	}
 	hf_buf_free(&o.message);
 	hf_buf_free(&o.code);

@@ -33,7 +33,7 @@ turn_flush(struct hf_turn *t)
 	struct hf_error e = { 0 };
 	int rc;
 
-	if (t->sm.cur != TURN_STREAMING || t->flushed == text->size)
+	if (t->sm.cur != TURN_STREAMING || t->flushed >= text->size)
 		return;
 	rc = hf_store_part(t->env->store, t->session_row, t->turn_row,
 	    t->fence, t->part_seq++, (struct hf_str){ text->data + t->flushed,

@@ -57,6 +57,99 @@ load_history(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 	return 0;
 }
 
+/* The last words of a text, for the instruction. */
+static struct hf_str
+last_words(struct hf_str text, unsigned n)
+{
+	size_t i = text.size;
+
+	while (i > 0 && n > 0) {
+		while (i > 0 && text.p[i - 1] == ' ')
+			i--;
+		while (i > 0 && text.p[i - 1] != ' ' && text.size - i < 200)
+			i--;
+		n--;
+		if (text.size - i >= 200)
+			break;
+	}
+	/* Not into the middle of a character. */
+	while (i < text.size && ((unsigned char)text.p[i] & 0xc0) == 0x80)
+		i++;
+	return (struct hf_str){ text.p + i, text.size - i };
+}
+
+/* What the client has of the answer, from disk where there is one. */
+static int
+load_delivered(struct hf_turn *t, struct hf_buf *out, struct hf_error *e)
+{
+	int rc;
+
+	if (!t->durable) {
+		hf_buf_putstr(out, hf_buf_str(&t->answer.text));
+		return 0;
+	}
+	rc = hf_store_text(t->env->store, t->session_row, t->turn_row, t->seq,
+	    out, e);
+	if (rc == 0 && !hf_str_eq(hf_buf_str(out),
+	    hf_buf_str(&t->answer.text)))
+		return hf_fail(e, HF_ECORRUPT, "the stored text is not what "
+		    "was delivered");
+	return rc;
+}
+
+/* An answer that broke off: the partial text as the assistant's last message
+ * and, unless the target simply goes on with that, words that ask for the
+ * rest.  Neither is stored. */
+static int
+add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
+    struct hf_payload_input *in, struct hf_error *e)
+{
+	struct hf_item *item = hf_arena_alloc(a, (h->n + 1) * sizeof(*item));
+	struct hf_buf text, body, norm;
+	enum hf_splice_mode mode;
+	int rc;
+
+	hf_buf_init(&text, HF_BUF_NOCAP);
+	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&norm, HF_BUF_NOCAP);
+	rc = load_delivered(t, &text, e);
+	if (rc < 0)
+		goto out;
+	if (!turn_continue_mode(t, in->target, &mode, &in->prefill)) {
+		rc = hf_fail(e, HF_EINVAL, "this target cannot go on with an "
+		    "answer that broke off");
+		goto out;
+	}
+	if (mode == HF_SPLICE_HIDDEN)
+		goto out;
+	hf_item_text_body(hf_buf_str(&text), HF_STR_NONE, &body, &norm);
+	if (item != NULL) {
+		memcpy(item, h->item, h->n * sizeof(*item));
+		item[h->n].kind = HF_ITEM_MESSAGE;
+		item[h->n].role = HF_ROLE_ASSISTANT;
+		item[h->n].body = hf_arena_dup(a, hf_buf_str(&body));
+		h->item = item;
+		h->n++;
+	}
+	if (!in->prefill) {
+		hf_buf_reset(&body);
+		hf_buf_puts(&body, t->in.route->continuation_text);
+		hf_buf_puts(&body, " It ended with: \xc2\xab");
+		hf_buf_putstr(&body, last_words(hf_buf_str(&text), 12));
+		hf_buf_puts(&body, "\xc2\xbb");
+		in->instruction = hf_arena_dup(a, hf_buf_str(&body));
+	}
+	if (item == NULL || !hf_buf_ok(&body) ||
+	    h->item[h->n - 1].body.p == NULL ||
+	    (!in->prefill && in->instruction.p == NULL))
+		rc = hf_fail(e, HF_ENOMEM, "no memory to continue");
+out:
+	hf_buf_free(&text);
+	hf_buf_free(&body);
+	hf_buf_free(&norm);
+	return rc;
+}
+
 int
 turn_build(struct hf_turn *t, struct hf_http_request *rq, struct hf_error *e)
 {
@@ -68,6 +161,8 @@ turn_build(struct hf_turn *t, struct hf_http_request *rq, struct hf_error *e)
 
 	hf_arena_init(&arena, HISTORY_MAX);
 	rc = load_history(t, &arena, &h, e);
+	if (rc == 0 && t->started)
+		rc = add_partial(t, &arena, &h, &in, e);
 	if (rc < 0) {
 		hf_arena_free(&arena);
 		return rc;

@@ -136,7 +136,7 @@ tell(struct hf_turn *t)
 	turn_get_info(t, &info);
 	t->final = t->surface != NULL ? HF_TURN_COMPLETE : HF_TURN_CANCELED;
 	if (t->surface != NULL && t->in.stream) {
-		t->surface->start(t->surface_arg, &info);
+		turn_begin_response(t);
 		tell_events(t);
 	}
 	if (t->surface != NULL)

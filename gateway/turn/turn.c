@@ -53,6 +53,7 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		    t->in.route->target[t->target]->name,
 		.history = hf_align_name(t->how),
 		.attempts = t->n_attempt,
+		.switched = t->begun && t->first_target != t->target,
 		.repairs = t->in.repairs,
 		.created_s = t->created_us / 1000000,
 	};
@@ -65,8 +66,12 @@ turn_free(struct hf_turn *t)
 	event_free(t->timer);
 	event_free(t->later);
 	event_free(t->flush);
+	if (t->beat != NULL)
+		event_free(t->beat);
 	hf_buf_free(&t->answer.text);
 	hf_buf_free(&t->answer.refusal);
+	hf_buf_free(&t->held);
+	hf_splice_free(&t->splice);
 	free(t->answer.call);
 	hf_buf_free(&t->message);
 	hf_buf_free(&t->param);
@@ -160,6 +165,57 @@ on_flush(evutil_socket_t fd, short what, void *arg)
 	turn_flush(arg);
 }
 
+/* A sign of life where the route wants one: some platforms give up on a stream
+ * that says nothing for a while.  The response begins with it, so that a later
+ * failure can only be told as an event. */
+static void
+on_beat(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_turn *t = arg;
+	int64_t every = (int64_t)t->in.route->heartbeat_ms * 1000;
+	int64_t next = t->told_us + every - hf_now_us();
+	struct timeval tv;
+
+	(void)fd;
+	(void)what;
+	if (t->surface == NULL || t->sm.cur >= TURN_REPLAYING)
+		return;
+	if (next <= 0) {
+		turn_begin_response(t);
+		t->told_us = hf_now_us();
+		t->surface->beat(t->surface_arg);
+		next = every;
+	}
+	tv.tv_sec = next / 1000000;
+	tv.tv_usec = next % 1000000;
+	evtimer_add(t->beat, &tv);
+}
+
+static bool
+somebody_goes_on(const struct hf_conf_route *r)
+{
+	bool any = r->continuation != HF_CONTINUE_OFF;
+
+	for (unsigned i = 0; i < r->n_target; i++)
+		any = any || r->target[i]->call.prefill != HF_PREFILL_NONE;
+	return any && r->n_target > 1;
+}
+
+/* A stream is held back to word ends only where another target could go on
+ * with it; for speech, whenever the route says so. */
+static enum hf_release_mode
+turn_release_mode(const struct hf_turn_input *in)
+{
+	const struct hf_conf_route *r = in->route;
+
+	if (!in->stream)
+		return HF_RELEASE_TOKEN;
+	if (r->release == HF_CONF_RELEASE_CLAUSE)
+		return HF_RELEASE_CLAUSE;
+	return r->release == HF_CONF_RELEASE_WORD && somebody_goes_on(r) ?
+	    HF_RELEASE_WORD : HF_RELEASE_TOKEN;
+}
+
 struct hf_turn *
 hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
     const struct hf_surface *surface, void *arg)
@@ -181,6 +237,8 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	hf_id_make(&t->id, "turn_");
 	hf_buf_init(&t->answer.text, HF_BUF_NOCAP);
 	hf_buf_init(&t->answer.refusal, HF_BUF_NOCAP);
+	hf_buf_init(&t->held, HF_BUF_NOCAP);
+	t->release = turn_release_mode(in);
 	hf_buf_init(&t->message, 4096);
 	hf_buf_init(&t->param, 256);
 	hf_buf_init(&t->code, 256);
@@ -191,6 +249,12 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->later = evtimer_new(env->base, on_later, t);
 	t->flush = evtimer_new(env->base, on_flush, t);
 	HF_CHECK(t->timer != NULL && t->later != NULL && t->flush != NULL);
+	if (in->stream && in->route->heartbeat_ms > 0) {
+		t->beat = evtimer_new(env->base, on_beat, t);
+		HF_CHECK(t->beat != NULL);
+		t->told_us = in->received_us;
+		on_beat(-1, 0, t);
+	}
 	env->n_turns++;
 	hf_count(env->shm, HF_C_turns_in_flight, 1);
 	if (!t->durable)
@@ -214,6 +278,8 @@ turn_move(struct hf_turn *t, enum turn_state to)
 	evtimer_del(t->timer);
 	evtimer_del(t->later);
 	evtimer_del(t->flush);
+	if (t->beat != NULL)
+		evtimer_del(t->beat);
 	t->total_us = hf_now_us() - t->in.received_us;
 	hf_count(t->env->shm, HF_C_turns_in_flight, -1);
 	log_turn(t);
@@ -344,6 +410,10 @@ void
 hf_turn_client_gone(struct hf_turn *t)
 {
 	t->surface = NULL;
+	/* The answer is made and kept all the same, where the route says so;
+	 * a retry is told it. */
+	if (t->in.route->on_disconnect == HF_DISCONNECT_FINISH && t->durable)
+		return;
 	t->gone = true;
 	/* What is under way in the store ends first: turn_settled().  An
 	 * answer that is whole is stored as such. */

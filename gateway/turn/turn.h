@@ -34,6 +34,9 @@ struct hf_turn_env {
 	struct hf_turn		*queued;	/* list: wait for a grant */
 	struct hf_attempt	*attempts;	/* list: calls in flight */
 	unsigned		 n_turns;	/* not yet freed */
+	/* Targets that refused to go on with an assistant message, whatever
+	 * the configuration says. */
+	const struct hf_conf_target *no_prefill[16];
 	/* Turns whose answers were handed over, to be noted on disk soon. */
 	struct event		*sent_ev;
 	int64_t			 sent[64];
@@ -80,6 +83,7 @@ struct hf_turn_info {
 	const char	*target;	/* that answers, or of the last attempt */
 	const char	*history;	/* what was assumed of the list */
 	unsigned	 attempts;
+	bool		 switched;	/* the headers named another target */
 	unsigned	 repairs;
 	int64_t		 created_s;	/* wall time */
 };
@@ -104,6 +108,8 @@ struct hf_surface {
 		    const struct hf_answer *a);
 	void	(*fail)(void *arg, const struct hf_turn_info *i,
 		    const struct hf_turn_failure *f);
+	/* Stream clients only, after start: a sign of life. */
+	void	(*beat)(void *arg);
 	/* Bytes not yet taken by the client. */
 	size_t	(*backlog)(void *arg);
 };

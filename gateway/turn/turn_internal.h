@@ -17,6 +17,7 @@
 
 #include "base/sm.h"
 #include "gateway/turn/plan.h"
+#include "gateway/turn/splice.h"
 #include "gateway/turn/turn.h"
 
 enum turn_state {
@@ -50,6 +51,10 @@ struct hf_attempt {
 	struct event	*timer;		/* first token, total, linger */
 	struct event	*step;		/* act on what callbacks recorded */
 	int64_t		 begun_us, first_us;
+	int64_t		 last_us;	/* the newest useful delta */
+	int64_t		 window_us;	/* the rate window began */
+	size_t		 window_chars;	/* that came in it */
+	bool		 prefill;	/* goes on with a prefilled message */
 	bool		 stream;	/* a stream was asked for */
 	bool		 useful;	/* a useful delta arrived */
 	bool		 over;		/* outcome is set */
@@ -102,13 +107,22 @@ struct hf_turn {
 
 	/* the answer */
 	struct hf_answer answer;
+	bool		 begun;		/* the response has begun */
 	bool		 started;	/* content went to the client */
+	int64_t		 told_us;	/* last time that something went */
+	struct hf_buf	 held;		/* came, but may not leave yet */
+	enum hf_release_mode release;
+	bool		 continuing;	/* the attempt goes on with the text */
+	struct hf_splice splice;	/* if continuing */
+	unsigned	 continued;	/* times that it was */
+	unsigned	 first_target;	/* that the response headers name */
 	bool		 paused;
 	size_t		 flushed;	/* bytes of text stored as parts */
 	int64_t		 part_seq;
 	struct event	*flush;
 	struct event	*timer;		/* deadline */
 	struct event	*later;		/* waits, retries of closing */
+	struct event	*beat;		/* signs of life; NULL: none */
 	int64_t		 deadline_us;
 
 	/* the end */
@@ -147,6 +161,23 @@ int	turn_check_earlier(struct hf_turn *t, struct hf_error *e)
 	    HF_MUST_CHECK;
 int	turn_check_head(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
 
+/* continue.c */
+/* May the answer that broke off be finished by another call? */
+bool	turn_may_continue(const struct hf_turn *t, enum hf_class cls);
+/* How a target would go on; false: it cannot. */
+bool	turn_continue_mode(const struct hf_turn *t,
+	    const struct hf_conf_target *target, enum hf_splice_mode *mode,
+	    bool *prefill);
+/* This target refuses to go on with an assistant message. */
+void	turn_no_prefill(struct hf_turn_env *env,
+	    const struct hf_conf_target *target);
+/* Take text of the current attempt: through the seam and the gate. */
+void	turn_take_text(struct hf_turn *t, struct hf_str text);
+/* The answer is whole (or a tool call follows): nothing is held any more. */
+void	turn_pass_all(struct hf_turn *t);
+/* The attempt broke off: what was not delivered is forgotten. */
+void	turn_forget_held(struct hf_turn *t);
+
 /* rebuild.c */
 bool	turn_upstream_stream(const struct hf_turn *t);
 /* HF_EINVAL: this target's dialect cannot say it; else the store's error. */
@@ -162,6 +193,8 @@ void	turn_call(struct hf_turn *t);		/* builds and calls */
 void	turn_fill_end(struct hf_turn *t, const struct hf_attempt *a);
 void	turn_cancel_attempt(struct hf_turn *t, enum hf_class cls,
 	    const char *reason);
+void	turn_begin_response(struct hf_turn *t);
+void	turn_deliver(struct hf_turn *t, const struct hf_event *ev);
 void	attempt_detach(struct hf_attempt *a);
 void	attempts_cut(struct hf_turn_env *env);
 

@@ -42,6 +42,8 @@ def make():
     conf.route("plain", ["pa/model-a", "pb/model-b"])
     conf.route("mix", ["a/model-a", "c/model-c"])
     conf.route("xim", ["c/model-c", "a/model-a"])
+    conf.route("m-off", ["a/model-a", "b/model-b"], continuation="off")
+    conf.route("xim-off", ["c/model-c", "a/model-a"], continuation="off")
     conf.route("three", ["a/model-a", "c/model-c", "b/model-b"])
     conf.route("one", ["a/model-a"])
     conf.route("resolve", ["x/model-x", "b/model-b"])
@@ -240,7 +242,7 @@ def total_of_stream(t):
           "finished")
 def cut_after_text(t):
     d = fresh()
-    for model, p in (("m", A), ("xim", C)):
+    for model, p in (("m-off", A), ("xim-off", C)):
         for what, fault in [
                 ("close", provider.cut("one two three", 2)),
                 ("drop", provider.cut("one two three", 2, "drop")),

@@ -1,0 +1,129 @@
+/*
+ * Continuing an answer that broke off: who may, how they are asked, and the
+ * path of text from a provider to the client: through the seam (what a
+ * continuation repeats is cut) and the gate (what may leave already).
+ * answer.text is what the client was given, byte for byte.  Loop thread.
+ */
+#include <config.h>
+
+#include "gateway/turn/turn_internal.h"
+
+#include "base/check.h"
+
+/* So few bytes are sooner said again than gone on with. */
+#define SHORT	((size_t)20)
+
+static bool
+wants_json(const struct hf_turn *t)
+{
+	struct hf_json params, type;
+
+	if (hf_json_check(t->in.params, &params, NULL, NULL) < 0)
+		return false;
+	type = hf_json_path(params, "response_format", "type", NULL);
+	return type.type == HF_JSON_STRING &&
+	    !hf_json_string_is(type, "text");
+}
+
+static bool
+has_tools(const struct hf_turn *t)
+{
+	struct hf_json params;
+
+	return hf_json_check(t->in.params, &params, NULL, NULL) == 0 &&
+	    hf_json_get(params, "tools").type == HF_JSON_ARRAY;
+}
+
+/*
+ * Text can be gone on with; half a JSON document cannot be joined, a tool call
+ * that was delivered cannot be taken back, and what the caller or its content
+ * is to blame for fails elsewhere too.
+ */
+bool
+turn_may_continue(const struct hf_turn *t, enum hf_class cls)
+{
+	const struct hf_conf_route *r = t->in.route;
+
+	return t->started && cls != HF_CLASS_POLICY &&
+	    (cls != HF_CLASS_CALLER || t->continuing) &&
+	    t->answer.n_call == 0 && t->answer.refusal.size == 0 &&
+	    r->failover_payload == HF_PAYLOAD_FULL && !wants_json(t);
+}
+
+bool
+turn_continue_mode(const struct hf_turn *t,
+    const struct hf_conf_target *target, enum hf_splice_mode *mode,
+    bool *prefill)
+{
+	const struct hf_turn_env *env = t->env;
+	bool can = target->call.prefill != HF_PREFILL_NONE && !has_tools(t);
+
+	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
+		can = can && env->no_prefill[i] != target;
+	*prefill = can;
+	if (can)	/* that one says again what it was given */
+		*mode = target->call.prefill == HF_PREFILL_MISTRAL ?
+		    HF_SPLICE_INSTRUCTION : HF_SPLICE_PREFILL;
+	else
+		*mode = t->in.route->continuation == HF_CONTINUE_HIDDEN ||
+		    t->answer.text.size < SHORT ? HF_SPLICE_HIDDEN :
+		    HF_SPLICE_INSTRUCTION;
+	return can || t->in.route->continuation != HF_CONTINUE_OFF;
+}
+
+void
+turn_no_prefill(struct hf_turn_env *env, const struct hf_conf_target *target)
+{
+	for (size_t i = 0; i < hf_countof(env->no_prefill); i++) {
+		if (env->no_prefill[i] == NULL)
+			env->no_prefill[i] = target;
+		if (env->no_prefill[i] == target)
+			return;
+	}
+}
+
+/* --- the path of text ----------------------------------------------------- */
+
+static void
+pass(struct hf_turn *t, size_t size)
+{
+	struct hf_event ev = { .type = HF_EV_TEXT };
+
+	if (size == 0)
+		return;
+	ev.text = (struct hf_str){ t->held.data, size };
+	hf_buf_putstr(&t->answer.text, ev.text);
+	turn_deliver(t, &ev);
+	hf_buf_consume(&t->held, size);
+}
+
+void
+turn_take_text(struct hf_turn *t, struct hf_str text)
+{
+	if (t->continuing)
+		hf_splice_feed(&t->splice, text, &t->held);
+	else
+		hf_buf_putstr(&t->held, text);
+	if (hf_buf_ok(&t->held))
+		pass(t, hf_release_pass(t->release, hf_buf_str(&t->held)));
+}
+
+void
+turn_pass_all(struct hf_turn *t)
+{
+	if (t->continuing) {
+		hf_splice_end(&t->splice, &t->held);
+		hf_splice_free(&t->splice);
+		t->continuing = false;
+	}
+	if (hf_buf_ok(&t->held))
+		pass(t, t->held.size);
+}
+
+void
+turn_forget_held(struct hf_turn *t)
+{
+	hf_buf_reset(&t->held);
+	hf_splice_free(&t->splice);
+	t->continuing = false;
+}

@@ -1,0 +1,384 @@
+"""A stream that breaks off in mid-answer is finished by the next target: one
+stream to the client, no word twice and none missing, and what is stored is
+what the client saw."""
+import itertools
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
+import client
+import dialect as words
+import provider
+import tap
+import validate
+from daemon import Config, Daemon, shared
+
+A = provider.Provider("openai")
+B = provider.Provider("anthropic")
+C = provider.Provider("openai")
+ALL = (A, B, C)
+FULL = ("The quick brown fox jumps over the lazy dog, and then it runs far "
+        "away; nobody has seen it since.")
+_n = itertools.count(1)
+
+
+def make():
+    conf = Config(workers=2, flush_ms=20)
+    conf.provider("a", A, first_token_ms=1000, idle_ms=250, total_ms=8000)
+    conf.provider("b", B, first_token_ms=1000, idle_ms=250, total_ms=8000)
+    conf.provider("c", C, first_token_ms=1000, idle_ms=250, total_ms=8000)
+    conf.target("c/prefills", prefill="plain")
+    conf.target("b/prefills", prefill="plain")
+    conf.route("ab", ["a/x", "b/y"], max_retries=0)
+    conf.route("ba", ["b/y", "a/x"], max_retries=0)
+    conf.route("abc", ["a/x", "b/y", "c/z"], max_retries=0)
+    conf.route("ap", ["a/x", "c/prefills"], max_retries=0)
+    conf.route("apb", ["a/x", "b/prefills"], max_retries=0)
+    conf.route("hidden", ["a/x", "b/y"], max_retries=0, continuation="hidden")
+    conf.route("off", ["a/x", "b/y"], max_retries=0, continuation="off")
+    conf.route("alone", ["a/x"], max_retries=0)
+    conf.route("slow", ["a/slow", "b/y"], max_retries=0)
+    conf.target("a/slow", min_chars_per_s=40, rate_window_ms=400)
+    conf.route("clause", ["a/x", "b/y"], max_retries=0, release="clause")
+    return Daemon(conf).start()
+
+
+get_daemon = shared(make)
+
+
+def squeeze(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def cut_at(n, how, size=4):
+    """Stream FULL in pieces of 'size' characters; break off after n."""
+    pieces = words.split(FULL, size)
+
+    def behave(ex):
+        events = ex.events(words.Said(FULL, pieces=pieces))
+        ex.start()
+        for event in events[:words.first_useful(ex.dialect) + n]:
+            ex.chunk(event)
+        if how == "stall":
+            ex.wait_gone(5)
+        elif how == "error":
+            ex.chunk(words.error_event(ex.dialect, 503, "overloaded"))
+            ex.end()
+        elif how == "garbage":
+            ex.chunk(b"data: {\"choices\":[{\"delta\":\n\n")
+            ex.end()
+        elif how == "reset":
+            import time
+            time.sleep(0.03)
+            ex.reset()
+        else:
+            ex.end()
+        ex.close()
+    return behave, pieces
+
+
+def partial_of(request):
+    """What the provider was given to go on with."""
+    said = [validate.text_of(m["content"]) for m in request.messages
+            if m["role"] == "assistant"]
+    return said[-1] if said else ""
+
+
+def rest(style):
+    """Go on with what was given, as models do."""
+    def fn(request):
+        p = squeeze(partial_of(request))
+        assert squeeze(FULL).startswith(p), (p, FULL)
+        q = squeeze(FULL)[len(p):]
+        if style == "exact":
+            return q
+        if style == "spaced":
+            return " " + q.lstrip()
+        if style == "stripped":
+            return q.lstrip()
+        if style == "repeats":
+            return " ".join(p.split()[-5:]) + q
+        return squeeze(FULL)
+    return fn
+
+
+def check(t, d, s, r, what):
+    t.eq(r.status, 200, what)
+    t.eq(squeeze(r.text), squeeze(FULL), what)
+    t.eq((r.finish, r.done, r.end), ("stop", True, "chunked"),
+         "%s: %r" % (what, r))
+    chunks = [e for e in r.events if isinstance(e, dict)]
+    t.eq(len({(e["id"], e["model"], e["created"]) for e in chunks}), 1,
+         what + ": one id")
+    t.eq(sum("role" in c["delta"] for e in chunks for c in e["choices"]), 1,
+         what + ": one role chunk")
+    t.eq(sum(c["finish_reason"] is not None for e in chunks
+             for c in e["choices"]), 1, what + ": one finish")
+    if s is not None:
+        items = d.ctl("sessions", "show", s, "--contents")["items"]
+        t.isin(r.text, str([i.get("body") for i in items]).replace(
+            "\\\\", "\\"), what + ": stored as seen")
+    for p in ALL:
+        t.eq(p.violations, [], what + ": violations")
+
+
+def name():
+    return "c-%d" % next(_n)
+
+
+def sweep(t, route, first, second, how, style, cuts):
+    d = get_daemon()
+    for n in cuts:
+        s = name()
+        for p in ALL:
+            p.take()
+        behave, pieces = cut_at(n, how)
+        first.script(behave)
+        second.behave(provider.reply_to(rest(style)))
+        r = client.chat(d, "tell me", session=s, model=route, stream=True)
+        check(t, d, s, r, "%s %s %s cut %d" % (route, how, style, n))
+        t.eq(len(second.requests), 1 if n < len(pieces) else 0, "asked once")
+
+
+PIECES = len(words.split(FULL, 4))
+
+for _route, _x, _y in (("ab", A, B), ("ba", B, A)):
+    for _style in ("exact", "spaced", "stripped", "repeats", "whole"):
+        def _one(t, route=_route, x=_x, y=_y, style=_style):
+            # After fewer words than can be recognised a model may repeat
+            # them; from five words on nothing may come twice.
+            low = 10 if style == "repeats" else 1
+            sweep(t, route, x, y, "close", style, range(low, PIECES))
+        tap.case("cut at every delta, %s, the next one says %s" % (
+            _route, _style), 60)(_one)
+
+for _how in ("reset", "error", "garbage", "stall"):
+    def _two(t, how=_how):
+        step = 8 if how == "stall" else 3
+        sweep(t, "ab", A, B, how, "stripped", range(2, PIECES, step))
+        sweep(t, "ba", B, A, how, "stripped", range(3, PIECES, step))
+    tap.case("broken by %s" % _how, 60)(_two)
+
+
+@tap.case("a target that prefills goes on exactly there", 40)
+def prefill(t):
+    def fn(request):
+        last = request.messages[-1]
+        t.eq(last["role"], "assistant", "the partial answer stands last")
+        return FULL[len(validate.text_of(last["content"])):]
+    d = get_daemon()
+    for n in range(2, PIECES, 2):
+        s = name()
+        C.take()
+        A.script(cut_at(n, "close")[0])
+        C.behave(provider.reply_to(fn))
+        r = client.chat(d, "tell me", session=s, model="ap", stream=True)
+        check(t, d, s, r, "prefill, cut %d" % n)
+
+
+@tap.case("a refused prefill is asked in words; the 400 is not seen")
+def prefill_refused(t):
+    d = get_daemon()
+    for route, p in (("ap", C), ("apb", B)):
+        s = name()
+        for x in ALL:
+            x.take()
+        A.script(cut_at(9, "close")[0])
+        p.behave(provider.reply_to(rest("stripped")))
+        if p is C:  # the other one's rules refuse it by themselves
+            p.script(provider.status(400, "This model does not support "
+                                     "assistant message prefill."))
+        r = client.chat(d, "tell me", session=s, model=route, stream=True)
+        del p.violations[:]
+        check(t, d, s, r, route)
+        t.eq(len(p.requests), 2, "asked again in words")
+        t.eq(p.requests[-1].messages[-1]["role"], "user", "an instruction")
+        # It is remembered.
+        A.script(cut_at(9, "close")[0])
+        r = client.chat(d, "more", session=name(), model=route, stream=True)
+        # Each of the two workers remembers for itself.
+        refused = len(p.violations) + (p is C and len(p.requests) - 3)
+        t.ok(refused <= 1, "no second refusal by one worker")
+        del p.violations[:]
+        check(t, d, None, r, route + " again")
+
+
+@tap.case("rolling: the second one breaks too, and the third finishes")
+def rolling(t):
+    d = get_daemon()
+    for n in (2, 7, 12):
+        s = name()
+        for p in ALL:
+            p.take()
+        A.script(cut_at(n, "close")[0])
+
+        def some(ex):
+            text = rest("stripped")(ex.request)
+            events = ex.events(words.Said(text, pieces=words.split(text, 4)))
+            ex.start()
+            for event in events[:words.first_useful(ex.dialect) + 5]:
+                ex.chunk(event)
+            ex.end()
+            ex.close()
+        B.script(some)
+        C.behave(provider.reply_to(rest("stripped")))
+        r = client.chat(d, "tell me", session=s, model="abc", stream=True)
+        check(t, d, s, r, "rolling %d" % n)
+        shown = d.ctl("sessions", "show", s, "--attempts")
+        t.eq([a["target"] for a in shown["attempts"]],
+             ["a/x", "b/y", "c/z"], "attempts")
+        t.isin("holdfast target=c/z attempts=3", str(r.comments),
+               "the truth in a comment")
+        t.eq(r.headers["x-holdfast-target"], "a/x", "the header came before")
+
+
+@tap.case("a hidden continuation is spliced in")
+def hidden(t):
+    d = get_daemon()
+    for n in range(1, PIECES, 4):
+        s = name()
+        B.take()
+        A.script(cut_at(n, "close")[0])
+        B.behave(provider.answer(FULL))
+        r = client.chat(d, "tell me", session=s, model="hidden", stream=True)
+        check(t, d, s, r, "hidden, cut %d" % n)
+        t.eq(B.requests[-1].messages[-1]["role"], "user", "as if first asked")
+        t.notin("cut off", str(B.requests[-1].messages), "no instruction")
+
+
+@tap.case("without a session too")
+def stateless(t):
+    d = get_daemon()
+    A.script(cut_at(11, "reset")[0])
+    B.behave(provider.reply_to(rest("stripped")))
+    r = client.chat(d, "tell me", model="ab", stream=True)
+    check(t, d, None, r, "stateless")
+
+
+@tap.case("the next turn hears the joined answer once")
+def next_turn(t):
+    d = get_daemon()
+    s = name()
+    A.script(cut_at(11, "close")[0])
+    B.behave(provider.reply_to(rest("stripped")))
+    r = client.chat(d, "tell me", session=s, model="ab", stream=True)
+    A.take()
+    A.behave(provider.echo())
+    client.chat(d, "thanks", session=s, model="ab")
+    t.eq(A.history(A.requests[-1]), [("user", "tell me"),
+         ("assistant", r.text), ("user", "thanks")], "history")
+
+
+@tap.case("too little text in a window ends the attempt")
+def slow(t):
+    d = get_daemon()
+
+    def dribble(ex):
+        events = ex.events(words.Said(FULL, pieces=words.split(FULL, 1)))
+        ex.start()
+        for i, event in enumerate(events):
+            ex.chunk(event)
+            if i > 3 and ex.wait_gone(0.1):
+                break
+        ex.close()
+    A.script(dribble)
+    B.behave(provider.reply_to(rest("stripped")))
+    s = name()
+    r = client.chat(d, "tell me", session=s, model="slow", stream=True)
+    check(t, d, s, r, "slow")
+    shown = d.ctl("sessions", "show", s, "--attempts")
+    t.eq([a["reason"] for a in shown["attempts"]], ["too_slow", "ok"], "why")
+
+
+@tap.case("comments and empty deltas do not keep a stalled stream alive")
+def pings(t):
+    d = get_daemon()
+
+    def ping(ex):
+        events = ex.events(words.Said(FULL, pieces=words.split(FULL, 4)))
+        ex.start()
+        for event in events[:words.first_useful(ex.dialect) + 8]:
+            ex.chunk(event)
+        while not ex.wait_gone(0.05):
+            ex.chunk(b": ping\n\n")
+        ex.close()
+    A.script(ping)
+    B.behave(provider.reply_to(rest("stripped")))
+    s = name()
+    r = client.chat(d, "tell me", session=s, model="ab", stream=True)
+    check(t, d, s, r, "pings")
+    t.between(r.took, 0.2, 3.0 * tap.SCALE, "seconds")
+
+
+def no_end(t, r, what):
+    t.eq(r.status, 200, what)
+    t.eq((r.finish, r.done), (None, False), "%s: %r" % (what, r))
+    t.eq(r.error["code"], "stream_interrupted", what)
+
+
+@tap.case("if nobody can go on: an error event, never an end")
+def nobody(t):
+    d = get_daemon()
+    for route in ("off", "alone"):
+        s = name()
+        A.script(cut_at(9, "close")[0])
+        r = client.chat(d, "tell me", session=s, model=route, stream=True)
+        no_end(t, r, route)
+        t.eq(d.session(s)["turns"][-1]["state"], "incomplete", route)
+    A.script(cut_at(9, "close")[0])
+    B.behave(provider.status(500))
+    r = client.chat(d, "tell me", session=name(), model="ab", stream=True)
+    no_end(t, r, "all gone")
+
+
+@tap.case("half a JSON document is not joined")
+def json_mode(t):
+    d = get_daemon()
+    A.script(cut_at(9, "close")[0])
+    B.behave(provider.reply_to(rest("stripped")))
+    r = client.chat(d, "tell me", session=name(), model="ab", stream=True,
+                    response_format={"type": "json_object"})
+    no_end(t, r, "json")
+
+
+@tap.case("a broken tool call is asked again, a delivered one never")
+def tools(t):
+    d = get_daemon()
+    tool = [{"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "properties": {}}}}]
+    call = [("call_q", "f", '{"city": "Oslo"}')]
+
+    def broken_call(ex):
+        events = ex.events(words.Said("", call))
+        ex.start()
+        for event in events[:len(events) - 4]:
+            ex.chunk(event)
+        ex.end()
+        ex.close()
+    for p in ALL:
+        p.take()
+    A.script(broken_call)
+    B.behave(provider.answer("", [("toolu_q", "f", '{"city": "Oslo"}')]))
+    r = client.chat(d, "weather?", session=name(), model="ab", stream=True,
+                    tools=tool)
+    t.eq((r.status, r.finish, r.done), (200, "tool_calls", True), repr(r))
+    t.eq(len(r.calls), 1, "one call")
+    t.eq(len(B.requests), 1, "asked again")
+
+
+@tap.case("released at clauses: a stream for speech")
+def clause(t):
+    d = get_daemon()
+    B.take()
+    A.script(cut_at(14, "close")[0])
+    B.behave(provider.reply_to(rest("stripped")))
+    s = name()
+    r = client.chat(d, "tell me", session=s, model="clause", stream=True)
+    check(t, d, s, r, "clause")
+    deltas = [c["delta"]["content"] for e in r.events if isinstance(e, dict)
+              for c in e["choices"] if c["delta"].get("content")]
+    t.eq(squeeze(deltas[0])[-1], ",", "the first clause: %r" % deltas)
+
+
+tap.main()
