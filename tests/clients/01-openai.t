@@ -412,7 +412,8 @@ def broken_stream(t):
         via = via_relay(t, d)
         conv = lib.open(d, base=via.base_url, retries=2)
         barrier = provider.Barrier()
-        A.behave(provider.trickle("one two three four five", barrier))
+        # The third word is held until it is known to be whole.
+        A.behave(provider.trickle("one two three four five", barrier, 3))
         via.script("cut: two")
         r = lib.call("say", conv=conv, text="x", mode=mode)
         barrier.release()
