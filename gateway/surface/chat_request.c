@@ -121,13 +121,16 @@ read_message(struct hf_draft *d, unsigned n, struct hf_json m,
 		{ "system", HF_ROLE_SYSTEM }, { "tool", HF_ROLE_TOOL },
 		{ "developer", HF_ROLE_DEVELOPER },
 	};
-	struct hf_json role = hf_json_get(m, "role");
-	struct hf_json content = hf_json_get(m, "content");
-	struct hf_json id = hf_json_get(m, "tool_call_id");
+	struct hf_json_index index HF_UNINIT;
+	struct hf_json role, content, id;
 	struct hf_error e = { 0 };
 	size_t i = 0;
 	int rc;
 
+	hf_json_index(&m, &index);
+	role = hf_json_get(m, "role");
+	content = hf_json_get(m, "content");
+	id = hf_json_get(m, "tool_call_id");
 	while (i < hf_countof(roles) && !hf_json_string_is(role,
 	    roles[i].name))
 		i++;
@@ -280,6 +283,7 @@ static int
 read_body(const struct hf_req *rq, struct hf_turn_input *in,
     struct hf_json *body, struct hf_refusal *r)
 {
+	struct hf_json_index *index;
 	struct hf_error e = { 0 };
 
 	if (rq->body.size == 0)
@@ -291,6 +295,10 @@ read_body(const struct hf_req *rq, struct hf_turn_input *in,
 	if (body->type != HF_JSON_OBJECT)
 		return hf_refuse(r, 400, "invalid_type", NULL,
 		    "the body is no JSON object");
+	/* Some forty keys are asked for, past all messages. */
+	index = hf_arena_alloc(in->arena, sizeof(*index));
+	if (index != NULL)
+		hf_json_index(body, index);
 	return 0;
 }
 

@@ -23,8 +23,8 @@ add(struct hf_draft *d, enum hf_item_kind kind, enum hf_role role,
 
 	if (d->n == d->cap) {
 		cap = d->cap == 0 ? 8 : d->cap * 2;
-		item = hf_arena_alloc(d->arena, cap * sizeof(*item));
-		norm = hf_arena_alloc(d->arena, cap * sizeof(*norm));
+		item = hf_arena_bytes(d->arena, cap * sizeof(*item));
+		norm = hf_arena_bytes(d->arena, cap * sizeof(*norm));
 		if (item == NULL || norm == NULL)
 			return NULL;
 		if (d->n > 0) {
@@ -36,9 +36,8 @@ add(struct hf_draft *d, enum hf_item_kind kind, enum hf_role role,
 		d->cap = cap;
 	}
 	item = &d->item[d->n];
-	item->kind = kind;
-	item->role = role;
-	item->origin = origin;
+	*item = (struct hf_item){ .kind = kind, .role = role,
+		.origin = origin };
 	if ((role == HF_ROLE_SYSTEM || role == HF_ROLE_DEVELOPER) &&
 	    d->n == d->n_lead) {
 		item->lead = true;
@@ -197,6 +196,54 @@ put_content(struct hf_json content, struct hf_buf *body, struct hf_buf *text,
 
 /* --- items ------------------------------------------------------------- */
 
+/* A buffer over 'size' bytes of the arena, which is never freed or grown. */
+static bool
+over_arena(struct hf_buf *b, struct hf_arena *a, size_t size)
+{
+	b->data = hf_arena_bytes(a, size + 1);
+	b->size = 0;
+	b->cap = size + 1;
+	b->max = size;
+	b->failed = b->data == NULL;
+	return !b->failed;
+}
+
+/* A message whose content is one string, as nearly all are: its sizes are
+ * known from the raw text, since decoding never makes it longer. */
+static int
+add_simple(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
+    struct hf_json content, struct hf_json name, struct hf_json refusal,
+    struct hf_error *e)
+{
+	size_t raw = content.raw.size + refusal.raw.size;
+	struct hf_item *item = add(d, HF_ITEM_MESSAGE, role, origin);
+	struct hf_buf body, norm;
+
+	if (item == NULL ||
+	    !over_arena(&body, d->arena, raw + name.raw.size + 64) ||
+	    !over_arena(&norm, d->arena, raw + 18))
+		return hf_fail(e, HF_ENOMEM, "no memory for an item");
+	hf_buf_puts(&body, "{\"content\":");
+	hf_json_put_repaired(&body, content);
+	if (name.type == HF_JSON_STRING) {
+		hf_buf_puts(&body, ",\"name\":");
+		hf_json_put_repaired(&body, name);
+	}
+	if (refusal.type == HF_JSON_STRING) {
+		hf_buf_puts(&body, ",\"refusal\":");
+		hf_json_put_repaired(&body, refusal);
+	}
+	hf_buf_putc(&body, '}');
+	norm_open(&norm, HF_ITEM_MESSAGE, role);
+	norm_string(&norm, content);
+	norm_string(&norm, refusal);
+	/* The sizes above are bounds, so that nothing can fail. */
+	HF_CHECK(hf_buf_ok(&body) && hf_buf_ok(&norm));
+	item->body = hf_buf_str(&body);
+	d->norm[d->n++] = hf_buf_str(&norm);
+	return 0;
+}
+
 int
 hf_draft_message(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
     struct hf_json content, struct hf_json name, struct hf_json refusal,
@@ -205,6 +252,8 @@ hf_draft_message(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
 	struct hf_buf body, norm, text, no;
 	int rc;
 
+	if (content.type == HF_JSON_STRING)
+		return add_simple(d, role, origin, content, name, refusal, e);
 	hf_buf_init(&body, HF_BUF_NOCAP);
 	hf_buf_init(&norm, HF_BUF_NOCAP);
 	hf_buf_init(&text, HF_BUF_NOCAP);
