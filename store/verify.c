@@ -101,6 +101,9 @@ read_turns(struct hf_verify *v)
 			    "digest in its row has the wrong size");
 		t.started_us = sqlite3_column_int64(st, 11);
 		t.owner_inc = (uint64_t)sqlite3_column_int64(st, 12);
+		/* There may be none: zero. */
+		(void)hf_db_digest(st, 13, t.request);
+		t.delivered = sqlite3_column_int64(st, 14) > 0;
 		v->shuffled = v->shuffled || t.id < last;
 		last = t.id;
 		hf_buf_put(&v->turns, &t, sizeof(t));

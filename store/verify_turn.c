@@ -11,14 +11,21 @@ static const uint8_t zero[HF_DIGEST_SIZE];
 
 /* --- other turns ----------------------------------------------------- */
 
-/* A second answer to the same request, both in the history. */
+/* A second answer to the same request, both in the history.  Saying the same
+ * twice is no duplicate; saying it again because the first answer never came
+ * is one. */
 static void
 check_duplicate(struct hf_verify *v, const struct hf_vturn *t,
     const struct hf_vturn *first)
 {
+	bool retry = t->retry_of == first->id &&
+	    memcmp(t->input, first->input, HF_DIGEST_SIZE) == 0;
+	bool again = !first->delivered &&
+	    memcmp(t->request, zero, HF_DIGEST_SIZE) != 0 &&
+	    memcmp(t->request, first->request, HF_DIGEST_SIZE) == 0;
+
 	if (t->on_path && first->on_path && t->state == HF_TURN_COMPLETE &&
-	    first->state == HF_TURN_COMPLETE &&
-	    memcmp(t->input, first->input, HF_DIGEST_SIZE) == 0)
+	    first->state == HF_TURN_COMPLETE && (retry || again))
 		hf_verify_add(v, false, "duplicate", t->seq, -1, "it repeats "
 		    "turn %lld, and both are complete and in the history",
 		    (long long)first->seq);
@@ -50,6 +57,8 @@ check_relations(struct hf_verify *v, const struct hf_vturn *t)
 	if (p->state < HF_TURN_COMPLETE)
 		hf_verify_add(v, true, "parent_open", t->seq, -1, "the turn "
 		    "before it, %lld, has not ended", (long long)p->seq);
+	if (t->retry_of != p->id)
+		check_duplicate(v, t, p);
 	return p;
 }
 

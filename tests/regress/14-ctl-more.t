@@ -187,6 +187,10 @@ DAMAGES = [
                              % HURT3], "open_turn", 3),
     ("a session deleted", ["DELETE FROM session WHERE name = 'hurt'"],
      "stray", 0),
+    ("a retry beside what it repeats",
+     ["UPDATE turn SET retry_of = %s, input_digest = (SELECT input_digest "
+      "FROM turn WHERE id = %s) WHERE id = %s" % (HURT2, HURT2, HURT3)],
+     "duplicate", 3),
     ("an attempt deleted", ["DELETE FROM attempt WHERE id = (%s << 20) | 1"
                             % HURT2], "attempt_missing", 2),
     ("text of a stream left", ["INSERT INTO part (id, sealed) SELECT "
@@ -197,6 +201,9 @@ ODDITIES = [
     ("an attempt that has not ended", ["UPDATE attempt SET ended_us = 0 "
                                        "WHERE id = (%s << 20) | 1" % HURT2],
      "attempt_open", 2),
+    ("the same request answered twice",
+     ["UPDATE turn SET request = (SELECT request FROM turn WHERE id = %s), "
+      "delivered_us = 0 WHERE id = %s" % (HURT3, HURT2)], "duplicate", 3),
 ]
 
 
