@@ -9,6 +9,7 @@
 
 Only processes that were started here are ever killed.  The whole stderr of
 the tree is kept; a sanitizer report or a failed check in it fails the test.
+What the daemon leaves on disk must verify (expect_damage: it need not).
 """
 import os
 import re
@@ -169,6 +170,7 @@ class Daemon:
         self.addr = None
         self.ready_in = None
         self.expect_panic = False
+        self.expect_damage = False
         self._known = {}
         _lives.append(self)
         tap.reporter(self.tail)
@@ -266,6 +268,17 @@ class Daemon:
             raise AssertionError("the daemon ended with %s, not %s" % (
                 got, code))
         self.check_log()
+        if not self.expect_damage:
+            self.verify()
+
+    def verify(self):
+        """What it left on disk is whole."""
+        p = subprocess.run([ctl.path(), "--offline", "--database",
+                            self.db_path, "sessions", "verify", "--all"],
+                           capture_output=True, text=True, timeout=60)
+        if p.returncode != 0:
+            raise AssertionError("the store does not verify: exit %d\n%s%s"
+                                 % (p.returncode, p.stdout, p.stderr))
 
     def kill_tree(self):
         """kill -9 of every process of the tree at once."""

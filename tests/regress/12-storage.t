@@ -173,6 +173,7 @@ def corrupt(t):
     for name, change in (("flip", flip_body), ("drop", drop_item),
                          ("move", move_body)):
         t.eq(alter(d, name, change), 1, "one row changed")
+    d.expect_damage = True
     d.start()
     A.take()
     for name in ("flip", "drop", "move"):

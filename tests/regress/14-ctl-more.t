@@ -757,6 +757,7 @@ def long_show(t):
     say(d, "long", "one")
     d.stop()
     grow(d.db_path, "long", 4999, 8000)		# 40 MB of rows
+    d.expect_damage = True
     d.start()
     keeper = [p for p in d.ctl("status")["processes"]
               if p["role"] == "keeper"][0]["pid"]
@@ -818,6 +819,7 @@ def long_list(t):
                   ("%026d" % i, "n-%d" % i))
     c.execute("COMMIT")
     c.close()
+    d.expect_damage = True
     d.start()
     v = d.ctl("sessions", "list", "--limit", "10000")
     t.eq([x["name"] for x in v], ["n-%d" % i for i in
