@@ -109,7 +109,8 @@ fold(struct hf_str s, size_t from, char *to, size_t cap)
 	return n;
 }
 
-/* The offset in 's' after 'n' bytes of what fold() made of it. */
+/* The offset in 's' after 'n' bytes of what fold() made of it; 0 if that is
+ * inside of a character. */
 static size_t
 unfold(struct hf_str s, size_t from, size_t n)
 {
@@ -121,10 +122,9 @@ unfold(struct hf_str s, size_t from, size_t n)
 		c = hf_char_at(s, at);
 		was = space;
 		space = c.kind == HF_CHAR_SPACE;
-		if (!space)
-			n -= c.size < n ? c.size : n;
-		else if (!was)
-			n--;
+		if (!space && c.size > n)
+			return 0;
+		n -= space ? !was : c.size;
 	}
 	return at;
 }
@@ -230,7 +230,8 @@ starts_word(const struct hf_splice *s, size_t at)
 	c = hf_char_at(tail, at);
 	if (c.kind == HF_CHAR_SPACE)
 		return false;
-	return at == 0 ? s->tail_whole : !inside_word(tail, at);
+	/* At 0 it is all of P, which find_again() finds, or was cut there. */
+	return at > 0 && !inside_word(tail, at);
 }
 
 /* May Q be cut at 'at', so that its words stay whole?  Also waits for what
@@ -309,7 +310,7 @@ find_overlap(struct hf_splice *s, const struct known *k, size_t text,
 			a = k->over ? NO : MAYBE;
 		} else {
 			*cut = unfold(k->q, text, m);
-			a = may_cut(k, *cut);
+			a = *cut == 0 ? NO : may_cut(k, *cut);
 		}
 		if (a == YES || (a == MAYBE && !k->full))
 			return a;
@@ -435,7 +436,8 @@ decide(struct hf_splice *s, bool over, struct hf_buf *out)
 	enum answer a;
 	size_t cut = 0;
 
-	if (k.q.size > HF_SPLICE_HEAD || (k.q.size == HF_SPLICE_HEAD && !over)) {
+	if (k.q.size > HF_SPLICE_HEAD ||
+	    (k.q.size == HF_SPLICE_HEAD && !over)) {
 		k = (struct known){ { k.q.p, HF_SPLICE_HEAD }, false, true };
 		k.q.size = hf_char_whole(k.q);
 	} else if (!over) {
@@ -477,7 +479,6 @@ set_tail(struct hf_splice *s)
 		from++;
 	n = fold(p, from, folded, sizeof(folded));
 	drop = n > sizeof(s->tail) ? n - sizeof(s->tail) : 0;
-	s->tail_whole = from == 0 && drop == 0;
 	s->tail_size = n - drop;
 	memcpy(s->tail, folded + drop, s->tail_size);
 	for (size_t at = s->tail_size; at-- > 0 && s->stop == 0;)

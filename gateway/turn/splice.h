@@ -55,7 +55,6 @@ struct hf_splice {
 	size_t		 before_end;	/* of P without white space there */
 	size_t		 start;		/* ends of P from here may match */
 	size_t		 stop;		/* ... up to here; offsets in tail */
-	bool		 tail_whole;	/* it is all of P */
 	size_t		 tail_size;
 	char		 tail[HF_SPLICE_HEAD];	/* end of P, folded */
 };
