@@ -102,6 +102,8 @@ static const struct row rows[] = {
 	    "No, no, NO, no, No, never" },
 	{ INS, "I don't, I don't, ", "I don't, I don't, I can't",
 	    "I don't, I don't, I can't" },
+	{ INS, "So I don't, I don't, ", "I don't, I don't, I can't",
+	    "I don't, I don't, I can't" },
 	{ INS, "very, very, very, ", "very, very, very, good",
 	    "very, very, very, good" },
 	{ INS, "\xe4\xbb\x8a\xe5\xa4\xa9\xe5\xa4\xa9\xe6\xb0\x94",
