@@ -463,7 +463,44 @@ def offline_busy(t):
     t.eq(d.ctl_run("sessions", "verify", "--all").code, 0, "afterwards")
 
 
-@tap.case("offline: copies without -shm, without a log, and a read-only place")
+@tap.case("offline: another user, who may read and not write, or neither")
+def offline_user(t):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can become somebody else")
+    d = Daemon(config())
+    t.cleanup(d.destroy)
+    d.start()
+    A.behave(provider.echo())
+    say(d, "s", "one", "two")
+    tool = os.path.join(d.dir, "tool")
+    shutil.copy(ctl.path(), tool)
+    key = os.path.join(d.dir, "key")
+    shutil.copy(d.db_path + ".key", key)
+    os.chown(key, 65534, 65534)
+    os.chmod(d.dir, 0o755)
+
+    def run(*words):
+        p = subprocess.run([tool, "--offline", "--database", d.db_path,
+                            "--key-file", key] + list(words), user=65534,
+                           group=65534, extra_groups=[], cwd="/",
+                           capture_output=True, text=True, timeout=20)
+        return ctl.Result(p.returncode, p.stdout, p.stderr)
+    t.eq(run("sessions", "list").code, 5, "may read nothing")
+    for suffix in ("", "-wal", "-shm"):
+        os.chmod(d.db_path + suffix, 0o644)
+    r = run("-o", "json", "sessions", "verify", "--all")
+    t.eq((r.code, r.out and r.json["verified"]["turns"]), (0, 2),
+         "beside the daemon: %r" % r)
+    say(d, "t", "more")
+    d.kill_tree()
+    before = names_and_bytes(d)
+    r = run("-o", "json", "sessions", "verify", "--all")
+    t.eq((r.code, r.out and r.json["verified"]["turns"]), (0, 3),
+         "after kill -9: %r" % r)
+    t.eq(names_and_bytes(d), before, "nothing was written")
+
+
+@tap.case("offline: copies without -shm, without a log, and no database")
 def offline_copies(t):
     d = Daemon(config())
     t.cleanup(d.destroy)
