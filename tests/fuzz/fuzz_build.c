@@ -111,7 +111,7 @@ static void
 check_openai(const struct hf_payload_input *in, struct hf_json v)
 {
 	struct hf_json messages = hf_json_get(v, "messages");
-	struct hf_json last = { HF_JSON_NONE, HF_STR_NONE, NULL }, m;
+	struct hf_json last = { HF_JSON_NONE, HF_STR(""), NULL }, m;
 	struct open o = { .n = 0 };
 	size_t pos = 0;
 
@@ -185,7 +185,7 @@ static void
 check_anthropic(const struct hf_payload_input *in, struct hf_json v)
 {
 	struct hf_json messages = hf_json_get(v, "messages");
-	struct hf_json last = { HF_JSON_NONE, HF_STR_NONE, NULL };
+	struct hf_json last = { HF_JSON_NONE, HF_STR(""), NULL };
 	struct hf_json text = last, m, b;
 	struct open o = { .n = 0 };
 	size_t pos = 0, at;
