@@ -56,7 +56,8 @@ turn_continue_mode(const struct hf_turn *t,
     bool *prefill)
 {
 	const struct hf_turn_env *env = t->env;
-	bool can = target->call.prefill != HF_PREFILL_NONE && !has_tools(t);
+	bool can = target->call.prefill != HF_PREFILL_NONE &&
+	    !t->prefill_off && !has_tools(t);
 
 	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
 		can = can && env->no_prefill[i] != target;

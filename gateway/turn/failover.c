@@ -219,6 +219,7 @@ go_on(struct hf_turn *t, const struct outcome *o, bool prefill_refused,
 		turn_fail(t, 502, "server_error", "stream_interrupted",
 		    "the provider's stream broke off (%s)", o->reason);
 	} else if (prefill_refused) {
+		t->prefill_off = true;
 		turn_no_prefill(t->env, t->in.route->target[t->target]);
 		turn_move(t, TURN_REBUILDING);
 		turn_rebuild(t);

@@ -114,7 +114,7 @@ struct hf_turn {
 	enum hf_release_mode release;
 	bool		 continuing;	/* the attempt goes on with the text */
 	struct hf_splice splice;	/* if continuing */
-	unsigned	 continued;	/* times that it was */
+	bool		 prefill_off;	/* a target refused it in this turn */
 	unsigned	 first_target;	/* that the response headers name */
 	bool		 paused;
 	size_t		 flushed;	/* bytes of text stored as parts */
