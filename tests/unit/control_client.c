@@ -7,6 +7,7 @@
 #include "tests/unit/control_client.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +58,8 @@ cc_send(int fd, const char *text)
 json_t *
 cc_next(struct event_base *base, int fd, struct hf_buf *in)
 {
-	int64_t end = hf_now_us() + (int64_t)20 * 1000000;
+	int64_t end = hf_now_us() + (getenv("HF_VALGRIND") == NULL ?
+	    INT64_C(20) : INT64_C(200)) * 1000000;
 
 	for (;;) {
 		struct hf_str payload;
