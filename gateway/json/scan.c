@@ -197,7 +197,7 @@ next_raw(const char *p, const char *end, struct hf_str *key, bool *plain,
 void
 hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 {
-	const char *p = obj->raw.p, *end = p + obj->raw.size;
+	const char *p = obj->raw.p, *end;
 	struct hf_json_member *m = index->member;
 	struct hf_str v;
 
@@ -205,6 +205,7 @@ hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 	obj->index = NULL;
 	if (obj->type != HF_JSON_OBJECT || obj->raw.size < 2)
 		return;
+	end = p + obj->raw.size;
 	p++;
 	while ((p = next_raw(p, end, &m->key, &m->plain, &v)) != NULL) {
 		m->value = (struct hf_json){ .type = type_at(v.p), .raw = v };
@@ -218,7 +219,7 @@ hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 struct hf_json
 hf_json_get(struct hf_json obj, const char *key)
 {
-	const char *p = obj.raw.p, *end = p + obj.raw.size;
+	const char *p = obj.raw.p, *end;
 	struct hf_json found = absent;
 	struct hf_str k, v;
 	size_t n = strlen(key);
@@ -228,6 +229,7 @@ hf_json_get(struct hf_json obj, const char *key)
 		return get_indexed(obj.index, key);
 	if (obj.type != HF_JSON_OBJECT || obj.raw.size < 2)
 		return absent;
+	end = p + obj.raw.size;
 	p++;
 	while ((p = next_raw(p, end, &k, &plain, &v)) != NULL)
 		if (raw_key_is(k, plain, key, n))

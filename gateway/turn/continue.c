@@ -10,6 +10,8 @@
 
 #include "base/check.h"
 
+#define SPACES	" \t\r\n"
+
 /* So few bytes are sooner said again than gone on with. */
 #define SHORT	((size_t)20)
 
@@ -50,6 +52,20 @@ turn_may_continue(const struct hf_turn *t, enum hf_class cls)
 	    r->failover_payload == HF_PAYLOAD_FULL && !wants_json(t);
 }
 
+static bool
+ends_in_space(struct hf_str s)
+{
+	return s.size > 0 && strchr(SPACES, s.p[s.size - 1]) != NULL;
+}
+
+static bool
+is_blank(struct hf_str s)
+{
+	while (ends_in_space(s))
+		s.size--;
+	return s.size == 0;
+}
+
 bool
 turn_continue_mode(const struct hf_turn *t,
     const struct hf_conf_target *target, enum hf_splice_mode *mode,
@@ -57,7 +73,8 @@ turn_continue_mode(const struct hf_turn *t,
 {
 	const struct hf_turn_env *env = t->env;
 	bool can = target->call.prefill != HF_PREFILL_NONE &&
-	    !t->prefill_off && !has_tools(t);
+	    !t->prefill_off && !has_tools(t) &&
+	    !is_blank(hf_buf_str(&t->answer.text));
 
 	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
 		can = can && env->no_prefill[i] != target;
@@ -98,9 +115,32 @@ pass(struct hf_turn *t, size_t size)
 	hf_buf_consume(&t->held, size);
 }
 
+/* A prefilled message loses the white space at its end on the way to the model
+ * (some APIs refuse it there), and the model may say it again. */
+void
+turn_expect_space(struct hf_turn *t)
+{
+	t->trim_space = t->splice.mode == HF_SPLICE_PREFILL &&
+	    ends_in_space(hf_buf_str(&t->answer.text));
+}
+
+static struct hf_str
+trim_space(struct hf_turn *t, struct hf_str text)
+{
+	while (t->trim_space && text.size > 0 &&
+	    memchr(SPACES, text.p[0], sizeof(SPACES) - 1) != NULL) {
+		text.p++;
+		text.size--;
+	}
+	if (text.size > 0)
+		t->trim_space = false;
+	return text;
+}
+
 void
 turn_take_text(struct hf_turn *t, struct hf_str text)
 {
+	text = trim_space(t, text);
 	if (t->continuing)
 		hf_splice_feed(&t->splice, text, &t->held);
 	else
@@ -127,4 +167,5 @@ turn_forget_held(struct hf_turn *t)
 	hf_buf_reset(&t->held);
 	hf_splice_free(&t->splice);
 	t->continuing = false;
+	t->trim_space = false;
 }
