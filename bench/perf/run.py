@@ -369,7 +369,8 @@ def print_method(o):
     print("  taken again, up to %d times, when others use over %.2f of a "
           "core ('foreign'\n  is the worst that was kept)" %
           (o.tries, o.max_foreign))
-    print("  nginx without access log, holdfast at log_level=warn")
+    print("  nginx without access log, holdfast at log_level=warn; nice %d" %
+          o.nice)
     print("  plain answers are fetched with upstream_stream=client, so that "
           "both proxies\n  do the same; the line '=always' has the default, "
           "a streamed upstream call")
@@ -423,6 +424,8 @@ def options():
                    help="samples until the least disturbed one is kept")
     p.add_argument("--patience", type=int, default=8,
                    help="quarter seconds to wait for a quiet machine")
+    p.add_argument("--nice", type=int, default=0, help="priority of all "
+                   "that is measured, e.g. -10 on a machine in use (root)")
     p.add_argument("--seed", type=int, default=1, help="of the order")
     p.add_argument("--dir", help="where databases are put for the time "
                    "(default: $TMPDIR or /tmp; tmpfs makes fsync a fiction)")
@@ -435,6 +438,7 @@ def options():
         if name not in TARGETS:
             p.error("no target '%s'" % name)
     o.build = os.path.abspath(o.build)
+    targets.NICE = o.nice
     return o
 
 

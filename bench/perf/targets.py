@@ -19,6 +19,7 @@ import machine
 PROXY_CPU = {0}		# the proxy alone
 LOAD_CPU = {1}		# perfload and perfmock
 READY_S = 15
+NICE = 0		# of all that is measured; set by the driver
 
 NGINX = """worker_processes %(workers)d;
 daemon off;
@@ -86,7 +87,18 @@ def free_port():
 
 
 def pin(cpus):
-    return (lambda: os.sched_setaffinity(0, cpus)) if cpus else None
+    """What a child does before it becomes a program of the measurement."""
+    def before():
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+        if NICE:
+            os.nice(NICE)
+            try:	# where each session is a group of its own
+                with open("/proc/self/autogroup", "w") as f:
+                    f.write(str(NICE))
+            except OSError:
+                pass
+    return before
 
 
 class Process:
@@ -223,7 +235,8 @@ class Load:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         p = subprocess.run([program] + [str(a) for a in args],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           text=True, preexec_fn=pin(cpus))
+                           text=True, preexec_fn=pin(cpus),
+                           start_new_session=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if p.returncode != 0:
             raise Failure("perfload: " + p.stderr.strip())
