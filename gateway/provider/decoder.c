@@ -251,17 +251,28 @@ is_blank(struct hf_str s)
 	return s.size == 0;
 }
 
+/* What was received is asked for many members, errors among them. */
+static bool
+read_json(struct hf_str text, struct hf_json *v, struct hf_json_index *index)
+{
+	if (hf_json_check(text, v, NULL, NULL) != 0)
+		return false;
+	hf_json_index(v, index);
+	return true;
+}
+
 /* One event's data, from the stream or left over at its end. */
 static void
 stream_event(struct hf_decoder *d, const struct hf_sse_event *ev,
     bool leftover)
 {
+	struct hf_json_index index HF_UNINIT;
 	struct hf_json v;
 
 	if (d->terminal || is_blank(ev->data) ||
 	    d->ops->marker(d, ev->data))
 		return;
-	if (hf_json_check(ev->data, &v, NULL, NULL) != 0) {
+	if (!read_json(ev->data, &v, &index)) {
 		if (d->finished || leftover)
 			return;
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "bad_json");
@@ -374,9 +385,10 @@ end_error(struct hf_decoder *d)
 static void
 end_whole(struct hf_decoder *d, bool clean)
 {
+	struct hf_json_index index HF_UNINIT;
 	struct hf_json v;
 
-	if (hf_json_check(hf_buf_str(&d->body), &v, NULL, NULL) != 0) {
+	if (!read_json(hf_buf_str(&d->body), &v, &index)) {
 		if (clean)
 			hf_decode_fail(d, HF_CLASS_PROVIDER, "bad_json");
 		else

@@ -264,6 +264,7 @@ static void
 on_event(struct hf_decoder *d, const struct hf_sse_event *ev,
     struct hf_json v)
 {
+	struct hf_json_index index HF_UNINIT;
 	struct hf_json choice;
 
 	(void)ev;
@@ -271,6 +272,7 @@ on_event(struct hf_decoder *d, const struct hf_sse_event *ev,
 		hf_decode_begin(d);
 	read_usage(d, hf_json_get(v, "usage"));
 	if (!d->finished && first_choice(v, &choice)) {
+		hf_json_index(&choice, &index);
 		read_message(d, hf_json_get(choice, "delta"));
 		read_finish(d, hf_json_get(choice, "finish_reason"));
 	}
@@ -302,12 +304,14 @@ on_end(struct hf_decoder *d)
 static void
 on_whole(struct hf_decoder *d, struct hf_json v)
 {
+	struct hf_json_index index HF_UNINIT;
 	struct hf_json choice;
 
 	if (!first_choice(v, &choice)) {
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "no_choices");
 		return;
 	}
+	hf_json_index(&choice, &index);
 	hf_decode_begin(d);
 	read_message(d, hf_json_get(choice, "message"));
 	read_usage(d, hf_json_get(v, "usage"));
