@@ -14,15 +14,24 @@ static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
 void
 hf_id_make(struct hf_id *id, const char *prefix)
 {
-	unsigned char raw[HF_ID_RANDOM];
+	/* One call of the system for many; no process forks with these. */
+	static _Thread_local unsigned char pool[HF_ID_RANDOM * 32];
+	static _Thread_local size_t left;
+	unsigned char *raw;
 	size_t n = strlen(prefix);
 
 	HF_CHECK(n + HF_ID_RANDOM < HF_ID_SIZE);
 	memset(id, 0, sizeof(*id));
 	memcpy(id->s, prefix, n);
-	randombytes_buf(raw, sizeof(raw));
-	for (size_t i = 0; i < sizeof(raw); i++)
+	if (left < HF_ID_RANDOM) {
+		randombytes_buf(pool, sizeof(pool));
+		left = sizeof(pool);
+	}
+	left -= HF_ID_RANDOM;
+	raw = pool + left;
+	for (size_t i = 0; i < HF_ID_RANDOM; i++)
 		id->s[n + i] = alphabet[raw[i] & 31];
+	sodium_memzero(raw, HF_ID_RANDOM);	/* some become secrets */
 }
 
 const char *

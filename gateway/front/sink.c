@@ -161,7 +161,7 @@ static void
 add_header(struct hf_sink *s, const char *name, struct hf_str value)
 {
 	static struct hf_log_limit limit;
-	char z[VALUE_MAX + 1];
+	char z[VALUE_MAX + 1] HF_UNINIT;
 
 	if (value.size <= VALUE_MAX && hf_field_value_valid(value) &&
 	    hf_token_valid(hf_str(name))) {
