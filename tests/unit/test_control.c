@@ -447,10 +447,14 @@ test_long_reply(void **state)
 	struct fixture *f = *state;
 	struct hf_buf in;
 	int fd = cc_dial(path);
+	/* Far more than sockets hold; valgrind is slow. */
+	int n = getenv("HF_VALGRIND") == NULL ? 20000 : 3000;
+	char text[100];
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"steps\","
-	    "\"args\":{\"n\":20000}}");
+	snprintf(text, sizeof(text), "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+	    "\"args\":{\"n\":%d}}", n);
+	cc_send(fd, text);
 	cc_send(fd, "{\"v\":1,\"id\":2,\"verb\":\"steps\","
 	    "\"args\":{\"n\":10}}");
 	for (int i = 0; i < 200; i++)
@@ -459,16 +463,16 @@ test_long_reply(void **state)
 	assert_true(f->steps > 1 && f->steps < 50);
 	assert_int_equal(f->calls, 1);
 	expect_served(f);
-	expect_rows(f, fd, &in, 20000);
+	expect_rows(f, fd, &in, n);
 	expect_end(f, fd, &in, 1);
 	assert_true(f->most < HF_CONTROL_PIECE + 2000);
 	expect_rows(f, fd, &in, 10);
 	expect_end(f, fd, &in, 2);
 	assert_int_equal(f->drops, 2);
 	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"steps\","
-	    "\"args\":{\"n\":5000}}");
+	    "\"args\":{\"n\":1000}}");
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
-	expect_rows(f, fd, &in, 5000);
+	expect_rows(f, fd, &in, 1000);
 	expect_end(f, fd, &in, 3);
 	expect_closed(f, fd, &in);
 	assert_int_equal(f->drops, 3);
