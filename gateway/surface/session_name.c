@@ -101,6 +101,8 @@ hf_session_name(const struct hf_req *rq, struct hf_json body,
 
 		if (member[i].sub != NULL)
 			v = hf_json_get(v, member[i].sub);
+		if (v.type == HF_JSON_NONE)
+			continue;
 		snprintf(where, sizeof(where), "%s%s%s", member[i].key,
 		    member[i].sub != NULL ? "." : "",
 		    member[i].sub != NULL ? member[i].sub : "");
