@@ -155,14 +155,15 @@ read_message(struct hf_draft *d, unsigned n, struct hf_json m,
 }
 
 static int
-read_messages(struct hf_turn_input *in, struct hf_json body,
-    struct hf_refusal *r)
+read_messages(const struct hf_conf *conf, struct hf_turn_input *in,
+    struct hf_json body, struct hf_refusal *r)
 {
 	struct hf_json list = hf_json_get(body, "messages"), m;
 	size_t pos = 0;
 	unsigned n = 0;
 	int rc;
 
+	in->draft.no_norm = !hf_turn_is_durable(conf, in);
 	if (list.type == HF_JSON_NONE)
 		return hf_refuse(r, 400, "missing_required_parameter",
 		    "messages", "messages: missing");
@@ -319,7 +320,7 @@ hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
 	    read_mode(rq, in, r) == 0 &&
 	    read_idempotency_key(rq, in, r) == 0 &&
 	    hf_session_name(rq, body, in->arena, &in->session, r) == 0 &&
-	    read_messages(in, body, r) == 0 &&
+	    read_messages(conf, in, body, r) == 0 &&
 	    read_params(body, in, r) == 0) {
 		/* Kept for a turn that may have to wait; see store.h. */
 		if (in->session.size == 0 && in->idempotency_key.size == 0)

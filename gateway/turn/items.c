@@ -220,8 +220,7 @@ add_simple(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
 	struct hf_buf body, norm;
 
 	if (item == NULL ||
-	    !over_arena(&body, d->arena, raw + name.raw.size + 64) ||
-	    !over_arena(&norm, d->arena, raw + 18))
+	    !over_arena(&body, d->arena, raw + name.raw.size + 64))
 		return hf_fail(e, HF_ENOMEM, "no memory for an item");
 	hf_buf_puts(&body, "{\"content\":");
 	hf_json_put_repaired(&body, content);
@@ -234,13 +233,20 @@ add_simple(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
 		hf_json_put_repaired(&body, refusal);
 	}
 	hf_buf_putc(&body, '}');
-	norm_open(&norm, HF_ITEM_MESSAGE, role);
-	norm_string(&norm, content);
-	norm_string(&norm, refusal);
-	/* The sizes above are bounds, so that nothing can fail. */
-	HF_CHECK(hf_buf_ok(&body) && hf_buf_ok(&norm));
+	/* The sizes are bounds, so that nothing can fail. */
+	HF_CHECK(hf_buf_ok(&body));
 	item->body = hf_buf_str(&body);
-	d->norm[d->n++] = hf_buf_str(&norm);
+	d->norm[d->n] = HF_STR_NONE;
+	if (!d->no_norm) {
+		if (!over_arena(&norm, d->arena, raw + 18))
+			return hf_fail(e, HF_ENOMEM, "no memory for an item");
+		norm_open(&norm, HF_ITEM_MESSAGE, role);
+		norm_string(&norm, content);
+		norm_string(&norm, refusal);
+		HF_CHECK(hf_buf_ok(&norm));
+		d->norm[d->n] = hf_buf_str(&norm);
+	}
+	d->n++;
 	return 0;
 }
 
@@ -403,6 +409,7 @@ hf_draft_answer_call(struct hf_draft *d, struct hf_str id, struct hf_str name,
 void
 hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k)
 {
+	HF_CHECK(!d->no_norm);
 	for (unsigned i = 0; i < d->n; i++)
 		hf_store_digest(k, d->norm[i], d->item[i].digest);
 }

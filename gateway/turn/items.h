@@ -25,6 +25,8 @@ struct hf_draft {
 	struct hf_str	*norm;		/* of item[i] */
 	unsigned	 n, cap;
 	unsigned	 n_lead;	/* leading system/developer messages */
+	bool		 no_norm;	/* nothing will be compared or stored:
+					 * simple messages get no normal form */
 };
 
 void	hf_draft_init(struct hf_draft *d, struct hf_arena *a);

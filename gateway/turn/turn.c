@@ -229,8 +229,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->arena = in->arena;
 	t->surface = surface;
 	t->surface_arg = arg;
-	t->durable = in->session.size > 0 || in->idempotency_key.size > 0 ||
-	    env->conf->gateway.stateless == HF_STATELESS_KEEP;
+	t->durable = hf_turn_is_durable(env->conf, in);
 	t->created_us = hf_wall_us();
 	t->deadline_us = in->received_us +
 	    (int64_t)in->route->deadline_ms * 1000;

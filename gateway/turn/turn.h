@@ -114,6 +114,14 @@ struct hf_surface {
 	size_t	(*backlog)(void *arg);
 };
 
+/* Has this turn a row on disk?  Else it lives in memory only. */
+static inline bool
+hf_turn_is_durable(const struct hf_conf *conf, const struct hf_turn_input *in)
+{
+	return in->session.size > 0 || in->idempotency_key.size > 0 ||
+	    conf->gateway.stateless == HF_STATELESS_KEEP;
+}
+
 /* Takes over in->arena.  No callback runs before this returns. */
 struct hf_turn *hf_turn_start(struct hf_turn_env *env,
 	    const struct hf_turn_input *in, const struct hf_surface *surface,
