@@ -7,12 +7,12 @@
 
 #include <stdlib.h>
 
-#define BLOCK_SIZE	((size_t)4080)
+#define BLOCK_SIZE ((size_t)4080)
 
 struct hf_arena_block {
-	struct hf_arena_block	*next;
-	size_t			 used, size;
-	char			 data[] __attribute__((aligned(16)));
+	struct hf_arena_block *next;
+	size_t used, size;
+	char data[] __attribute__((aligned(16)));
 };
 
 void

@@ -22,7 +22,7 @@ hf_backoff_ms(unsigned a, int64_t unit_ms, int64_t cap_ms, int64_t floor_ms,
 	double wait;
 
 	wait = a >= 32 ? (double)cap_ms :
-	    ((double)((int64_t)1 << a) + u) * (double)unit_ms;
+			 ((double)((int64_t)1 << a) + u) * (double)unit_ms;
 	if (wait > (double)cap_ms)
 		wait = (double)cap_ms;
 	if (wait < (double)floor_ms)

@@ -9,7 +9,7 @@
 
 /* Uniform in [0, 1); hf_backoff_random() uses libsodium. */
 typedef double (*hf_random_fn)(void *arg);
-double	hf_backoff_random(void *arg);
+double hf_backoff_random(void *arg);
 
 /*
  * Milliseconds to wait before retry number 'a' (0, 1, ...).  'unit_ms' is the
@@ -18,7 +18,7 @@ double	hf_backoff_random(void *arg);
  * result is never below it; when the hint wins, jitter of up to one unit is
  * added above it so that many callers do not return at the same instant.
  */
-int64_t	hf_backoff_ms(unsigned a, int64_t unit_ms, int64_t cap_ms,
-	    int64_t floor_ms, hf_random_fn rnd, void *arg);
+int64_t hf_backoff_ms(unsigned a, int64_t unit_ms, int64_t cap_ms,
+    int64_t floor_ms, hf_random_fn rnd, void *arg);
 
 #endif

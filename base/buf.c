@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FIRST	256	/* bytes: most buffers need no second piece */
+#define FIRST 256 /* bytes: most buffers need no second piece */
 
 void
 hf_buf_init(struct hf_buf *b, size_t max)

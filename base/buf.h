@@ -9,32 +9,32 @@
 
 #include "base/hf.h"
 
-#define HF_BUF_NOCAP	((size_t)1 << 40)
+#define HF_BUF_NOCAP ((size_t)1 << 40)
 
 struct hf_buf {
-	char	*data;
-	size_t	 size;		/* bytes in use */
-	size_t	 cap;		/* bytes allocated */
-	size_t	 max;		/* hard cap for size */
-	bool	 failed;
+	char *data;
+	size_t size; /* bytes in use */
+	size_t cap;  /* bytes allocated */
+	size_t max;  /* hard cap for size */
+	bool failed;
 };
 
-void	hf_buf_init(struct hf_buf *b, size_t max);
-void	hf_buf_free(struct hf_buf *b);		/* also zeroes the struct */
-void	hf_buf_reset(struct hf_buf *b);		/* keeps the memory */
-void	hf_buf_put(struct hf_buf *b, const void *p, size_t size);
-void	hf_buf_puts(struct hf_buf *b, const char *z);
-void	hf_buf_putstr(struct hf_buf *b, struct hf_str s);
-void	hf_buf_printf(struct hf_buf *b, const char *fmt, ...) HF_PRINTF(2, 3);
+void hf_buf_init(struct hf_buf *b, size_t max);
+void hf_buf_free(struct hf_buf *b);  /* also zeroes the struct */
+void hf_buf_reset(struct hf_buf *b); /* keeps the memory */
+void hf_buf_put(struct hf_buf *b, const void *p, size_t size);
+void hf_buf_puts(struct hf_buf *b, const char *z);
+void hf_buf_putstr(struct hf_buf *b, struct hf_str s);
+void hf_buf_printf(struct hf_buf *b, const char *fmt, ...) HF_PRINTF(2, 3);
 /* Room for 'size' more bytes at the end, or NULL (failed). */
-char	*hf_buf_reserve(struct hf_buf *b, size_t size) HF_MUST_CHECK;
+char *hf_buf_reserve(struct hf_buf *b, size_t size) HF_MUST_CHECK;
 /* Allocate for 'size' more bytes, so that appending them copies nothing. */
-void	hf_buf_room(struct hf_buf *b, size_t size);
+void hf_buf_room(struct hf_buf *b, size_t size);
 /* Drop 'size' bytes from the front. */
-void	hf_buf_consume(struct hf_buf *b, size_t size);
-bool	hf_buf_ok(const struct hf_buf *b) HF_MUST_CHECK;
+void hf_buf_consume(struct hf_buf *b, size_t size);
+bool hf_buf_ok(const struct hf_buf *b) HF_MUST_CHECK;
 /* Give the bytes away (caller frees); *size may be NULL.  Buffer is empty. */
-char	*hf_buf_take(struct hf_buf *b, size_t *size) HF_MUST_CHECK;
+char *hf_buf_take(struct hf_buf *b, size_t *size) HF_MUST_CHECK;
 
 static inline void
 hf_buf_putc(struct hf_buf *b, char c)

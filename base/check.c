@@ -23,8 +23,8 @@ hf_check_failed(const char *expr, const char *file, int line)
 	char text[256];
 	int n;
 
-	n = snprintf(text, sizeof(text), "panic: %s:%d: %s\n", file, line,
-	    expr);
+	n = snprintf(
+	    text, sizeof(text), "panic: %s:%d: %s\n", file, line, expr);
 	if (n > 0 && write(STDERR_FILENO, text, strlen(text)) < 0)
 		_exit(134);
 	if (panic_hook != NULL)

@@ -48,9 +48,9 @@ hf_conf_one_edit(const char *a, const char *b)
 	if (na == nb)
 		return i == na || strcmp(a + i + 1, b + i + 1) == 0 ||
 		    (i + 1 < na && a[i] == b[i + 1] && a[i + 1] == b[i] &&
-		    strcmp(a + i + 2, b + i + 2) == 0);
+			strcmp(a + i + 2, b + i + 2) == 0);
 	return na > nb ? strcmp(a + i + 1, b + i) == 0 :
-	    strcmp(a + i, b + i + 1) == 0;
+			 strcmp(a + i, b + i + 1) == 0;
 }
 
 static int
@@ -103,14 +103,13 @@ read_file(const char *path, char *buf, struct hf_error *e)
 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return hf_fail(e, HF_ECONFIG, "%s: %s", path,
-		    strerror(errno));
+		return hf_fail(e, HF_ECONFIG, "%s: %s", path, strerror(errno));
 	do {
 		n = read(fd, buf + size, HF_CONF_MAX_TEXT + 1 - size);
 		if (n > 0)
 			size += (size_t)n;
-	} while ((n < 0 && errno == EINTR) ||
-	    (n > 0 && size <= HF_CONF_MAX_TEXT));
+	} while (
+	    (n < 0 && errno == EINTR) || (n > 0 && size <= HF_CONF_MAX_TEXT));
 	if (n < 0)
 		rc = hf_fail(e, HF_ECONFIG, "%s: %s", path, strerror(errno));
 	else if (size > HF_CONF_MAX_TEXT)
@@ -163,8 +162,7 @@ hf_conf_load(const char *path, struct hf_conf **out, struct hf_error *e)
 }
 
 int
-hf_conf_load_gateway(const char *path, struct hf_conf **out,
-    struct hf_error *e)
+hf_conf_load_gateway(const char *path, struct hf_conf **out, struct hf_error *e)
 {
 	return load(path, HF_CONF_GATEWAY, out, e);
 }

@@ -8,11 +8,11 @@
 #include "base/conf_int.h"
 
 struct build {
-	const struct hf_conf_raw	*raw;
-	struct hf_conf			*c;
-	struct hf_arena			*a;
-	struct hf_error			*e;
-	enum hf_conf_depth		 depth;
+	const struct hf_conf_raw *raw;
+	struct hf_conf *c;
+	struct hf_arena *a;
+	struct hf_error *e;
+	enum hf_conf_depth depth;
 };
 
 static int
@@ -68,7 +68,7 @@ count_blocks(const struct build *b, const char *name)
 	unsigned n = 0;
 
 	for (const struct hf_conf_block *k = b->raw->block; k != NULL;
-	    k = k->next)
+	     k = k->next)
 		if (strcmp(k->name, name) == 0)
 			n++;
 	return n;
@@ -76,8 +76,8 @@ count_blocks(const struct build *b, const char *name)
 
 /* The next block of this name after 'k' (NULL: the first). */
 static const struct hf_conf_block *
-next_block(const struct build *b, const struct hf_conf_block *k,
-    const char *name)
+next_block(
+    const struct build *b, const struct hf_conf_block *k, const char *name)
 {
 	for (k = k == NULL ? b->raw->block : k->next; k != NULL; k = k->next)
 		if (strcmp(k->name, name) == 0)
@@ -101,13 +101,12 @@ fill_key(struct build *b, const struct hf_conf_block *k,
 	if (hf_param_is_list(p) || (s == NULL && p->def == NULL) ||
 	    (hf_param_is_secret(p) && b->depth != HF_CONF_WHOLE))
 		return 0;
-	rc = hf_conf_value(p, s == NULL ? p->def : s->value, base, b->a,
-	    &detail);
+	rc = hf_conf_value(
+	    p, s == NULL ? p->def : s->value, base, b->a, &detail);
 	if (rc == HF_ENOMEM)
 		return no_memory(b);
 	if (rc != 0)
-		return fail(b, k, p->key, s == NULL ? 1 : s->line,
-		    detail.text);
+		return fail(b, k, p->key, s == NULL ? 1 : s->line, detail.text);
 	return 0;
 }
 
@@ -156,8 +155,10 @@ build_listen(struct build *b, const struct hf_conf_block *k)
 			return no_memory(b);
 		if (!hf_conf_listen_ok(copy))
 			return hf_conf_fail(b->e, b->raw->file, s->line,
-			    k->name, p->key, "unusable address%s%.60s%s; "
-			    "expected %s", *copy == '\0' ? "" : " '", copy,
+			    k->name, p->key,
+			    "unusable address%s%.60s%s; "
+			    "expected %s",
+			    *copy == '\0' ? "" : " '", copy,
 			    *copy == '\0' ? "" : "'", expected);
 		for (unsigned i = 0; i < g->n_listen; i++)
 			if (strcmp(g->listen[i], copy) == 0 &&
@@ -187,9 +188,8 @@ build_gateway(struct build *b)
 
 	again = k == NULL ? NULL : next_block(b, k, "gateway");
 	if (again != NULL)
-		return hf_conf_fail(b->e, b->raw->file, again->line,
-		    "gateway", NULL, "block given twice; first in line %d",
-		    k->line);
+		return hf_conf_fail(b->e, b->raw->file, again->line, "gateway",
+		    NULL, "block given twice; first in line %d", k->line);
 	rc = fill(b, k, "gateway", g);
 	if (rc == 0)
 		rc = build_listen(b, k);
@@ -229,7 +229,8 @@ check_secrets(struct build *b, const struct hf_conf_block *k)
 			continue;
 		if (first != NULL)
 			return hf_conf_fail(b->e, b->raw->file, s->line,
-			    k->name, s->param->key, "there is %s in line %d "
+			    k->name, s->param->key,
+			    "there is %s in line %d "
 			    "too; expected one source of the secret",
 			    first->param->key, first->line);
 		first = s;
@@ -242,7 +243,8 @@ check_title(struct build *b, const struct hf_conf_block *k)
 {
 	if (hf_conf_word_ok(k->title, 64))
 		return 0;
-	return fail(b, k, NULL, k->line, "unusable name; expected at most 64 "
+	return fail(b, k, NULL, k->line,
+	    "unusable name; expected at most 64 "
 	    "letters, digits and . _ -");
 }
 
@@ -262,8 +264,8 @@ check_prefill(struct build *b, const struct hf_conf_block *k,
 }
 
 static int
-build_provider(struct build *b, const struct hf_conf_block *k,
-    struct hf_conf_provider *p)
+build_provider(
+    struct build *b, const struct hf_conf_block *k, struct hf_conf_provider *p)
 {
 	const struct hf_conf_set *s = find_set(k, "api_version");
 	int rc = check_title(b, k);
@@ -295,13 +297,12 @@ build_providers(struct build *b)
 	const struct hf_conf_block *k = NULL;
 	int rc = 0;
 
-	b->c->provider = hf_arena_alloc(b->a,
-	    (n + 1) * sizeof(*b->c->provider));
+	b->c->provider =
+	    hf_arena_alloc(b->a, (n + 1) * sizeof(*b->c->provider));
 	if (b->c->provider == NULL)
 		return no_memory(b);
 	while (rc == 0 && (k = next_block(b, k, "provider")) != NULL)
-		rc = build_provider(b, k,
-		    &b->c->provider[b->c->n_provider++]);
+		rc = build_provider(b, k, &b->c->provider[b->c->n_provider++]);
 	return rc;
 }
 
@@ -352,7 +353,8 @@ parse_target(struct build *b, const struct hf_conf_block *k, const char *key,
 	size = slash == NULL ? 0 : (size_t)(slash - value);
 	if (size == 0 || size >= sizeof(name) || slash[1] == '\0' ||
 	    !hf_conf_printable(value, 3, 200) || strchr(value, ' ') != NULL) {
-		fail(b, k, key, line, "unusable target; expected "
+		fail(b, k, key, line,
+		    "unusable target; expected "
 		    "provider/model");
 		return NULL;
 	}
@@ -370,7 +372,8 @@ parse_target(struct build *b, const struct hf_conf_block *k, const char *key,
 	else
 		hf_conf_fail(b->e, b->raw->file, line, k->name, key,
 		    "there is no provider '%s'; expected the name of a "
-		    "provider block", name);
+		    "provider block",
+		    name);
 	return NULL;
 }
 
@@ -384,8 +387,8 @@ find_target(const struct hf_conf *c, const char *name)
 }
 
 static int
-add_target(struct build *b, const struct hf_conf_provider *p,
-    const char *name, struct hf_conf_target **out)
+add_target(struct build *b, const struct hf_conf_provider *p, const char *name,
+    struct hf_conf_target **out)
 {
 	struct hf_conf_target *t = find_target(b->c, name);
 
@@ -404,8 +407,8 @@ add_target(struct build *b, const struct hf_conf_provider *p,
 }
 
 static int
-build_route_targets(struct build *b, const struct hf_conf_block *k,
-    struct hf_conf_route *r)
+build_route_targets(
+    struct build *b, const struct hf_conf_block *k, struct hf_conf_route *r)
 {
 	const struct hf_conf_set *s = find_set(k, "targets");
 	const struct hf_param *row = hf_param_find("route", "targets");
@@ -447,14 +450,15 @@ build_routes(struct build *b)
 	while ((k = next_block(b, k, "route")) != NULL)
 		n_targets += count_sets(find_set(k, "targets"));
 	b->c->route = hf_arena_alloc(b->a, (n + 1) * sizeof(*b->c->route));
-	b->c->target = hf_arena_alloc(b->a,
-	    (n_targets + 1) * sizeof(*b->c->target));
+	b->c->target =
+	    hf_arena_alloc(b->a, (n_targets + 1) * sizeof(*b->c->target));
 	if (b->c->route == NULL || b->c->target == NULL)
 		return no_memory(b);
 	while (rc == 0 && (k = next_block(b, k, "route")) != NULL) {
 		r = &b->c->route[b->c->n_route++];
 		if (!hf_conf_printable(k->title, 1, 200))
-			return fail(b, k, NULL, k->line, "unusable name; "
+			return fail(b, k, NULL, k->line,
+			    "unusable name; "
 			    "expected 1 to 200 printable bytes");
 		r->name = dup(b, k->title);
 		if (r->name == NULL)
@@ -479,7 +483,8 @@ build_targets(struct build *b)
 			return HF_ECONFIG;
 		t = find_target(b->c, k->title);
 		if (t == NULL)
-			return fail(b, k, NULL, k->line, "no route has this "
+			return fail(b, k, NULL, k->line,
+			    "no route has this "
 			    "target; expected one that a route names");
 		rc = fill(b, k, "target", t);
 		if (rc == 0)
@@ -492,8 +497,9 @@ int
 hf_conf_build(const struct hf_conf_raw *raw, enum hf_conf_depth depth,
     struct hf_conf_own *own, struct hf_error *e)
 {
-	struct build b = { .raw = raw, .c = &own->c,
-	    .a = &own->a, .e = e, .depth = depth };
+	struct build b = {
+		.raw = raw, .c = &own->c, .a = &own->a, .e = e, .depth = depth
+	};
 	int rc = build_gateway(&b);
 
 	if (rc != 0 || depth == HF_CONF_GATEWAY)

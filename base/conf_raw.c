@@ -14,11 +14,11 @@
 #include "base/check.h"
 
 struct parse {
-	struct hf_conf_raw		*raw;
-	const struct hf_conf_text	*text;
-	struct hf_error			*e;
-	unsigned			 n_block; /* closed so far */
-	int				 rc;	/* first error */
+	struct hf_conf_raw *raw;
+	const struct hf_conf_text *text;
+	struct hf_error *e;
+	unsigned n_block; /* closed so far */
+	int rc;		  /* first error */
 };
 
 /* libConfuse's callbacks have no argument. */
@@ -28,8 +28,8 @@ static int
 fail_at(int line, const char *block, const char *key, const char *what)
 {
 	if (now->rc == 0)
-		now->rc = hf_conf_fail(now->e, now->raw->file, line, block,
-		    key, "%s", what);
+		now->rc = hf_conf_fail(
+		    now->e, now->raw->file, line, block, key, "%s", what);
 	return -1;
 }
 
@@ -49,8 +49,7 @@ block_of(cfg_t *cfg)
 	b = hf_arena_alloc(raw->a, sizeof(*b));
 	if (b == NULL)
 		return NULL;
-	b->title = hf_arena_dup(raw->a,
-	    hf_str(title == NULL ? "" : title)).p;
+	b->title = hf_arena_dup(raw->a, hf_str(title == NULL ? "" : title)).p;
 	for (unsigned i = 0; i < hf_n_blocks; i++)
 		if (strcmp(hf_blocks[i].name, cfg_name(cfg)) == 0)
 			b->name = hf_blocks[i].name;
@@ -58,7 +57,8 @@ block_of(cfg_t *cfg)
 		return NULL;
 	b->cfg = cfg;
 	b->line = now->n_block < now->text->n_block ?
-	    now->text->block_line[now->n_block] : cfg->line;
+	    now->text->block_line[now->n_block] :
+	    cfg->line;
 	b->tail = &b->set;
 	*raw->tail = b;
 	raw->tail = &b->next;
@@ -79,17 +79,17 @@ static int
 on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 {
 	const char **out = result;
-	const struct hf_param *p = hf_param_find(cfg_name(cfg),
-	    cfg_opt_name(opt));
+	const struct hf_param *p =
+	    hf_param_find(cfg_name(cfg), cfg_opt_name(opt));
 	const struct hf_conf_set *old;
 	struct hf_conf_block *b;
 	struct hf_conf_set *s;
 	char what[64];
 
 	*out = "";
-	if (p == NULL)		/* a path such as "gateway|workers" */
-		return fail_at(cfg->line, NULL, NULL,
-		    "a key outside of its block");
+	if (p == NULL) /* a path such as "gateway|workers" */
+		return fail_at(
+		    cfg->line, NULL, NULL, "a key outside of its block");
 	b = block_of(cfg);
 	s = hf_arena_alloc(now->raw->a, sizeof(*s));
 	if (b == NULL || s == NULL)
@@ -118,8 +118,8 @@ on_block(cfg_t *cfg, cfg_opt_t *opt)
 	cfg_t *sec = cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1);
 
 	if (sec == NULL || block_of(sec) == NULL)
-		return fail_at(cfg->line, cfg_opt_name(opt), NULL,
-		    "out of memory");
+		return fail_at(
+		    cfg->line, cfg_opt_name(opt), NULL, "out of memory");
 	now->n_block++;
 	return 0;
 }
@@ -153,15 +153,14 @@ unknown(int line, const char *block, const char *name)
 		    kind, near);
 	else
 		snprintf(what, sizeof(what), "unknown %s", kind);
-	fail_at(line, block == NULL ? name : block,
-	    block == NULL ? NULL : name, what);
+	fail_at(line, block == NULL ? name : block, block == NULL ? NULL : name,
+	    what);
 }
 
-static HF_PRINTF(2, 0) void
-on_error(cfg_t *cfg, const char *fmt, va_list ap)
+static HF_PRINTF(2, 0) void on_error(cfg_t *cfg, const char *fmt, va_list ap)
 {
-	const char *block = strcmp(cfg_name(cfg), "root") == 0 ? NULL :
-	    cfg_name(cfg);
+	const char *block =
+	    strcmp(cfg_name(cfg), "root") == 0 ? NULL : cfg_name(cfg);
 	char what[160];
 
 	if (strcmp(fmt, "no such option '%s'") == 0) {
@@ -182,13 +181,14 @@ declare(cfg_opt_t *keys, cfg_opt_t *blocks)
 
 	for (unsigned i = 0; i < hf_n_blocks; i++) {
 		const struct hf_block *b = &hf_blocks[i];
-		cfg_opt_t sec = CFG_SEC(b->name, keys + n, CFGF_MULTI |
-		    (b->titled ? CFGF_TITLE | CFGF_NO_TITLE_DUPES : 0));
+		cfg_opt_t sec = CFG_SEC(b->name, keys + n,
+		    CFGF_MULTI |
+			(b->titled ? CFGF_TITLE | CFGF_NO_TITLE_DUPES : 0));
 
 		for (unsigned k = 0; k < hf_n_params; k++) {
 			const struct hf_param *p = &hf_params[k];
-			cfg_opt_t str = CFG_STR_CB(p->key, NULL,
-			    CFGF_NODEFAULT, on_value);
+			cfg_opt_t str =
+			    CFG_STR_CB(p->key, NULL, CFGF_NODEFAULT, on_value);
 
 			if (strcmp(p->block, b->name) != 0)
 				continue;
@@ -218,8 +218,7 @@ hf_conf_raw_parse(struct hf_conf_raw *raw, const char *file, const char *text,
 	rc = hf_conf_clean(file, text, a, &clean, e);
 	if (rc != 0)
 		return rc;
-	keys = hf_arena_alloc(a,
-	    (hf_n_params + hf_n_blocks) * sizeof(*keys));
+	keys = hf_arena_alloc(a, (hf_n_params + hf_n_blocks) * sizeof(*keys));
 	blocks = hf_arena_alloc(a, (hf_n_blocks + 1) * sizeof(*blocks));
 	if (keys == NULL || blocks == NULL)
 		return hf_fail(e, HF_ENOMEM, "no memory for the configuration");

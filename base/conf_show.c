@@ -10,10 +10,10 @@
 #include "base/conf_int.h"
 
 struct show {
-	struct hf_conf_raw	 raw;
-	struct hf_arena		 a;
-	hf_conf_setting_fn	 fn;
-	void			*arg;
+	struct hf_conf_raw raw;
+	struct hf_arena a;
+	hf_conf_setting_fn fn;
+	void *arg;
 };
 
 bool
@@ -38,16 +38,16 @@ tell(const struct show *w, const struct hf_conf_block *k,
     const struct hf_param *p, const char *value, int line)
 {
 	const struct hf_conf_setting s = { .param = p,
-	    .title = k == NULL ? "" : k->title, .value = value,
-	    .line = line };
+		.title = k == NULL ? "" : k->title,
+		.value = value,
+		.line = line };
 
 	return w->fn(w->arg, &s);
 }
 
 /* A default that depends on other keys (as in conf_build.c); NULL: none. */
 static const char *
-derived(struct show *w, const struct hf_conf_block *k,
-    const struct hf_param *p)
+derived(struct show *w, const struct hf_conf_block *k, const struct hf_param *p)
 {
 	const struct hf_conf_set *s;
 	const char *path;
@@ -56,14 +56,14 @@ derived(struct show *w, const struct hf_conf_block *k,
 	if (strcmp(p->key, "api_version") == 0) {
 		s = find(k, "dialect");
 		return s != NULL && strcmp(s->value, "anthropic") == 0 ?
-		    "2023-06-01" : NULL;
+		    "2023-06-01" :
+		    NULL;
 	}
 	if (strcmp(p->key, "master_key_file") != 0 ||
 	    find(k, "master_key_credential") != NULL)
 		return NULL;
 	s = find(k, "database");
-	path = s != NULL ? s->value : hf_param_find("gateway",
-	    "database")->def;
+	path = s != NULL ? s->value : hf_param_find("gateway", "database")->def;
 	out = hf_arena_alloc(&w->a, strlen(path) + 5);
 	if (out == NULL)
 		return NULL;
@@ -74,8 +74,8 @@ derived(struct show *w, const struct hf_conf_block *k,
 
 /* One block, or with 'k' NULL a block that is left out. */
 static int
-show_block(struct show *w, const struct hf_block *b,
-    const struct hf_conf_block *k)
+show_block(
+    struct show *w, const struct hf_block *b, const struct hf_conf_block *k)
 {
 	for (unsigned i = 0; i < hf_n_params; i++) {
 		const struct hf_param *p = &hf_params[i];
@@ -94,7 +94,7 @@ show_block(struct show *w, const struct hf_block *b,
 			continue;
 		}
 		for (const struct hf_conf_set *s = k->set; s != NULL;
-		    s = s->next) {
+		     s = s->next) {
 			if (s->param == p)
 				rc = tell(w, k, p, s->value, s->line);
 			if (rc != 0)
@@ -114,7 +114,7 @@ show_all(struct show *w)
 		bool any = false;
 
 		for (const struct hf_conf_block *k = w->raw.block;
-		    k != NULL && rc == 0; k = k->next) {
+		     k != NULL && rc == 0; k = k->next) {
 			if (strcmp(k->name, b->name) != 0)
 				continue;
 			any = true;

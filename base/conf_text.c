@@ -11,13 +11,13 @@
 #include <stdlib.h>
 
 struct clean {
-	const char		*file;
-	char			*p;	/* next byte */
-	int			 line;
-	int			 depth;	/* of braces */
-	int			 open_line; /* of the outermost open brace */
-	struct hf_conf_text	*out;
-	struct hf_error		*e;
+	const char *file;
+	char *p; /* next byte */
+	int line;
+	int depth;     /* of braces */
+	int open_line; /* of the outermost open brace */
+	struct hf_conf_text *out;
+	struct hf_error *e;
 };
 
 static int
@@ -68,9 +68,10 @@ variable(struct clean *c)
 		memcpy(name, c->p + 2, n - 2);
 		name[n - 2] = '\0';
 		if (getenv(name) == NULL)
-			return hf_conf_fail(c->e, c->file, c->line, NULL,
-			    NULL, "environment variable %s is not set; set it "
-			    "or write ${%s:-default}", name, name);
+			return hf_conf_fail(c->e, c->file, c->line, NULL, NULL,
+			    "environment variable %s is not set; set it "
+			    "or write ${%s:-default}",
+			    name, name);
 	}
 	c->p += n + 1;
 	return 0;
@@ -88,7 +89,8 @@ quoted(struct clean *c)
 		if (escaped)
 			c->p++;
 		if (*c->p == '\0')
-			return fail(c, line, "string does not end; expected "
+			return fail(c, line,
+			    "string does not end; expected "
 			    "the closing quote");
 		if (quote == '"' && !escaped && c->p[0] == '$' &&
 		    c->p[1] == '{') {
@@ -110,7 +112,8 @@ word(struct clean *c)
 {
 	while (*c->p != '\0' && strchr(" #\"'\t\n\r={}()+,*", *c->p) == NULL) {
 		if (c->p[0] == '$' && c->p[1] == '{')
-			return fail(c, c->line, "${} within a word; expected "
+			return fail(c, c->line,
+			    "${} within a word; expected "
 			    "the whole value in double quotes");
 		c->p++;
 	}
@@ -168,7 +171,8 @@ check_bytes(struct clean *c)
 		if (*p == '\n')
 			line++;
 		else if (((unsigned char)*p < 0x20 && *p != '\t' &&
-		    *p != '\r') || *p == 0x7f)
+			     *p != '\r') ||
+		    *p == 0x7f)
 			return fail(c, line, "control character in the text");
 	}
 	return 0;
@@ -187,8 +191,7 @@ hf_conf_clean(const char *file, const char *text, struct hf_arena *a,
 		return hf_conf_fail(e, file, 1, NULL, NULL,
 		    "text of more than %zu bytes", HF_CONF_MAX_TEXT);
 	copy = hf_arena_alloc(a, size + 1);
-	out->block_line = hf_arena_alloc(a,
-	    HF_CONF_MAX_BLOCKS * sizeof(int));
+	out->block_line = hf_arena_alloc(a, HF_CONF_MAX_BLOCKS * sizeof(int));
 	if (copy == NULL || out->block_line == NULL)
 		return hf_fail(e, HF_ENOMEM, "configuration too large");
 	memcpy(copy, text, size);

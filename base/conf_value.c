@@ -28,9 +28,10 @@ hf_conf_word_ok(const char *value, size_t max)
 {
 	size_t size = strlen(value);
 
-	return size > 0 && size <= max && strspn(value,
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	    "._-") == size;
+	return size > 0 && size <= max &&
+	    strspn(value,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		"._-") == size;
 }
 
 /* Decimal digits only: no sign, no octal, no space. */
@@ -142,10 +143,10 @@ bad(const struct hf_param *p, struct hf_error *e, const char *value)
 
 	hf_param_expected(p, expected, sizeof(expected));
 	if (!hf_conf_printable(value, 1, 60))
-		return hf_fail(e, HF_ECONFIG, "unusable value; expected %s",
-		    expected);
-	return hf_fail(e, HF_ECONFIG, "unusable value '%s'; expected %s",
-	    value, expected);
+		return hf_fail(
+		    e, HF_ECONFIG, "unusable value; expected %s", expected);
+	return hf_fail(
+	    e, HF_ECONFIG, "unusable value '%s'; expected %s", value, expected);
 }
 
 static int

@@ -10,10 +10,10 @@
 #include <stdio.h>
 
 static const struct {
-	int		 code;
-	int		 retry;
-	const char	*name;
-	const char	*text;
+	int code;
+	int retry;
+	const char *name;
+	const char *text;
 } errs[] = {
 #define HF_ERR(name, num, retry, text) { num, retry, #name, text },
 #include "base/err.def"

@@ -7,9 +7,9 @@
 
 enum hf_exit {
 	HF_EXIT_OK = 0,
-	HF_EXIT_FAILED = 1,	/* ran; failed, or nothing was found */
+	HF_EXIT_FAILED = 1, /* ran; failed, or nothing was found */
 	HF_EXIT_USAGE = 2,
-	HF_EXIT_NOTFOUND = 3,	/* or ambiguous */
+	HF_EXIT_NOTFOUND = 3, /* or ambiguous */
 	HF_EXIT_UNREACHABLE = 4,
 	HF_EXIT_PERM = 5,
 	HF_EXIT_CONFLICT = 6,
@@ -19,6 +19,6 @@ enum hf_exit {
 	HF_EXIT_CONFIG = 78
 };
 
-int	hf_exit_code(int err);
+int hf_exit_code(int err);
 
 #endif

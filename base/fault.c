@@ -27,7 +27,8 @@ hf_fault(const char *point)
 
 		if (len > n && strncmp(p, point, n) == 0 && p[n] == '=') {
 			long want = at != NULL && at < p + len ?
-			    strtol(at + 1, NULL, 10) : 1;
+			    strtol(at + 1, NULL, 10) :
+			    1;
 			if (atomic_fetch_add(&seen[i], 1) + 1 == want) {
 				if (strncmp(p + n + 1, "kill", 4) == 0)
 					kill(getpid(), SIGKILL);

@@ -13,7 +13,7 @@
 #include "base/hf.h"
 
 #ifdef HF_FAULTS
-bool	hf_fault(const char *point);
+bool hf_fault(const char *point);
 #else
 static inline bool
 hf_fault(const char *point)

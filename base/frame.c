@@ -6,8 +6,8 @@
 #include "base/frame.h"
 
 ssize_t
-hf_frame_decode(struct hf_str in, size_t max, struct hf_str *payload,
-    struct hf_error *e)
+hf_frame_decode(
+    struct hf_str in, size_t max, struct hf_str *payload, struct hf_error *e)
 {
 	const unsigned char *p = (const unsigned char *)in.p;
 	size_t size;
@@ -17,8 +17,10 @@ hf_frame_decode(struct hf_str in, size_t max, struct hf_str *payload,
 	size = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 |
 	    (size_t)p[3];
 	if (size == 0 || size > max)
-		return hf_fail(e, HF_EPROTO, "frame of %zu bytes; 1 to %zu "
-		    "are allowed", size, max);
+		return hf_fail(e, HF_EPROTO,
+		    "frame of %zu bytes; 1 to %zu "
+		    "are allowed",
+		    size, max);
 	if (in.size - HF_FRAME_HEADER < size)
 		return 0;
 	*payload = (struct hf_str){ in.p + HF_FRAME_HEADER, size };

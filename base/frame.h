@@ -19,15 +19,15 @@
 #include "base/err.h"
 #include "base/hf.h"
 
-#define HF_FRAME_VERSION	1
-#define HF_FRAME_HEADER		4
-#define HF_FRAME_MAX_REQUEST	((size_t)64 * 1024)
-#define HF_FRAME_MAX_REPLY	((size_t)64 * 1024 * 1024)
+#define HF_FRAME_VERSION 1
+#define HF_FRAME_HEADER 4
+#define HF_FRAME_MAX_REQUEST ((size_t)64 * 1024)
+#define HF_FRAME_MAX_REPLY ((size_t)64 * 1024 * 1024)
 
 /* Bytes consumed with *payload set (points into 'in'); 0: more is needed;
  * HF_EPROTO: empty or longer than 'max'. */
-ssize_t	hf_frame_decode(struct hf_str in, size_t max, struct hf_str *payload,
-	    struct hf_error *e) HF_MUST_CHECK;
-void	hf_frame_encode(struct hf_buf *out, struct hf_str payload);
+ssize_t hf_frame_decode(struct hf_str in, size_t max, struct hf_str *payload,
+    struct hf_error *e) HF_MUST_CHECK;
+void hf_frame_encode(struct hf_buf *out, struct hf_str payload);
 
 #endif

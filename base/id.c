@@ -31,7 +31,7 @@ hf_id_make(struct hf_id *id, const char *prefix)
 	raw = pool + left;
 	for (size_t i = 0; i < HF_ID_RANDOM; i++)
 		id->s[n + i] = alphabet[raw[i] & 31];
-	sodium_memzero(raw, HF_ID_RANDOM);	/* some become secrets */
+	sodium_memzero(raw, HF_ID_RANDOM); /* some become secrets */
 }
 
 const char *

@@ -49,8 +49,8 @@ hf_log_level_parse(const char *name, enum hf_log_level *out)
 	return HF_EINVAL;
 }
 
-static HF_PRINTF(3, 0) void
-emit(enum hf_log_level level, unsigned suppressed, const char *fmt, va_list ap)
+static HF_PRINTF(3, 0) void emit(
+    enum hf_log_level level, unsigned suppressed, const char *fmt, va_list ap)
 {
 	char line[1024], when[32];
 	size_t n, room = sizeof(line) - 40;
@@ -68,11 +68,11 @@ emit(enum hf_log_level level, unsigned suppressed, const char *fmt, va_list ap)
 		if ((unsigned char)line[i] < 0x20)
 			line[i] = ' ';
 	if (suppressed > 0)
-		n += (size_t)snprintf(line + n, sizeof(line) - n,
-		    " suppressed=%u", suppressed);
+		n += (size_t)snprintf(
+		    line + n, sizeof(line) - n, " suppressed=%u", suppressed);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
-		return;		/* nowhere left to say so */
+		return; /* nowhere left to say so */
 }
 
 void

@@ -10,18 +10,18 @@
 
 #include "base/conf.h"
 
-#define struct_gateway	struct hf_conf_gateway
-#define struct_provider	struct hf_conf_provider
-#define struct_target	struct hf_conf_target
-#define struct_route	struct hf_conf_route
-#define struct_tenant	struct hf_conf_tenant
+#define struct_gateway struct hf_conf_gateway
+#define struct_provider struct hf_conf_provider
+#define struct_target struct hf_conf_target
+#define struct_route struct hf_conf_route
+#define struct_tenant struct hf_conf_tenant
 
 const struct hf_param hf_params[] = {
 #define HF_BLOCK(name, titled, title, prose)
-#define HF_PARAM(block, key, type, member, min, max, def, choices, flags,     \
-    prose)								      \
-	{ #block, #key, HF_PARAM_##type, offsetof(struct_##block, member),    \
-	    min, max, def, choices, flags, prose },
+#define HF_PARAM(                                                          \
+    block, key, type, member, min, max, def, choices, flags, prose)        \
+	{ #block, #key, HF_PARAM_##type, offsetof(struct_##block, member), \
+		min, max, def, choices, flags, prose },
 #include "base/params.def"
 #undef HF_PARAM
 #undef HF_BLOCK
@@ -88,16 +88,20 @@ hf_param_expected(const struct hf_param *p, char *out, size_t size)
 {
 	switch (p->type) {
 	case HF_PARAM_MS:
-		snprintf(out, size, "an integer number of milliseconds, "
-		    "%" PRId64 " to %" PRId64, p->min, p->max);
+		snprintf(out, size,
+		    "an integer number of milliseconds, "
+		    "%" PRId64 " to %" PRId64,
+		    p->min, p->max);
 		break;
 	case HF_PARAM_COUNT:
 		snprintf(out, size, "an integer, %" PRId64 " to %" PRId64,
 		    p->min, p->max);
 		break;
 	case HF_PARAM_SIZE:
-		snprintf(out, size, "a number of bytes, %" PRId64 " to %"
-		    PRId64 ", or one with K, M or G", p->min, p->max);
+		snprintf(out, size,
+		    "a number of bytes, %" PRId64 " to %" PRId64
+		    ", or one with K, M or G",
+		    p->min, p->max);
 		break;
 	case HF_PARAM_ENUM:
 		expected_choice(p->choices, out, size);
@@ -108,20 +112,24 @@ hf_param_expected(const struct hf_param *p, char *out, size_t size)
 		break;
 	case HF_PARAM_PATH:
 	case HF_PARAM_SECRET_FILE:
-		snprintf(out, size, "an absolute path of at most %" PRId64
-		    " bytes", p->max);
+		snprintf(out, size,
+		    "an absolute path of at most %" PRId64 " bytes", p->max);
 		break;
 	case HF_PARAM_URL:
-		snprintf(out, size, "http:// or https://, a host, and "
+		snprintf(out, size,
+		    "http:// or https://, a host, and "
 		    "perhaps a port and a path, no query");
 		break;
 	case HF_PARAM_WORD:
 	case HF_PARAM_SECRET_CRED:
-		snprintf(out, size, "at most %" PRId64 " letters, digits and "
-		    ". _ -", p->max);
+		snprintf(out, size,
+		    "at most %" PRId64 " letters, digits and "
+		    ". _ -",
+		    p->max);
 		break;
 	case HF_PARAM_LISTEN:
-		snprintf(out, size, "a numeric address and a port, such as "
+		snprintf(out, size,
+		    "a numeric address and a port, such as "
 		    "127.0.0.1:8080 or [::1]:8080");
 		break;
 	case HF_PARAM_TARGETS:

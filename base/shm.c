@@ -16,15 +16,15 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-#define SHM_MAGIC	0x68667362u	/* "hfsb" */
-#define SHM_VERSION	2
+#define SHM_MAGIC 0x68667362u /* "hfsb" */
+#define SHM_VERSION 2
 
 _Static_assert(sizeof(struct hf_slot) % 8 == 0, "slots stay aligned");
 
 /* Gauges belong to a living process; its death ends them. */
 static const bool is_gauge[HF_C_COUNT] = {
-#define counter	false
-#define gauge	true
+#define counter false
+#define gauge true
 #define HF_COUNTER(field, type, name, labels, help) [HF_C_##field] = type,
 #include "base/counters.def"
 #undef HF_COUNTER
@@ -67,7 +67,7 @@ hf_shm_create(struct hf_shm *s, int *out_fd, struct hf_error *e)
 		return hf_fail_errno(e, "memfd_create");
 	if (ftruncate(fd, sizeof(struct hf_shm_header)) < 0 ||
 	    (p = mmap(NULL, sizeof(struct hf_shm_header),
-	    PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
+		 PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
 		hf_fail_errno(e, "scoreboard");
 		close(fd);
 		return HF_ESYS;
@@ -139,15 +139,15 @@ bool
 hf_shm_alive(const struct hf_shm *s, unsigned slot, uint64_t inc)
 {
 	return inc != 0 && slot < HF_SHM_SLOTS &&
-	    atomic_load_explicit(&s->h->slot[slot].inc,
-	    memory_order_acquire) == inc;
+	    atomic_load_explicit(&s->h->slot[slot].inc, memory_order_acquire) ==
+	    inc;
 }
 
 uint64_t
 hf_shm_self_inc(const struct hf_shm *s)
 {
-	return atomic_load_explicit(&s->h->slot[s->self].inc,
-	    memory_order_acquire);
+	return atomic_load_explicit(
+	    &s->h->slot[s->self].inc, memory_order_acquire);
 }
 
 void
@@ -168,8 +168,7 @@ telling_change(struct hf_shm *s, int64_t from, int64_t to)
 
 	for (unsigned i = 0; i < HF_SHM_TELLING; i++) {
 		if (atomic_load_explicit(&t[i], memory_order_relaxed) == from) {
-			atomic_store_explicit(&t[i], to,
-			    memory_order_release);
+			atomic_store_explicit(&t[i], to, memory_order_release);
 			return;
 		}
 	}
@@ -194,7 +193,7 @@ hf_shm_telling(const struct hf_shm *s, unsigned slot, int64_t row)
 		return false;
 	for (unsigned i = 0; i < HF_SHM_TELLING; i++)
 		if (atomic_load_explicit(&s->h->slot[slot].telling[i],
-		    memory_order_acquire) == row)
+			memory_order_acquire) == row)
 			return true;
 	return false;
 }
@@ -202,12 +201,12 @@ hf_shm_telling(const struct hf_shm *s, unsigned slot, int64_t row)
 int64_t
 hf_shm_sum(const struct hf_shm *s, enum hf_counter c)
 {
-	int64_t sum = atomic_load_explicit(&s->h->retired[c],
-	    memory_order_relaxed);
+	int64_t sum =
+	    atomic_load_explicit(&s->h->retired[c], memory_order_relaxed);
 
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
-		sum += atomic_load_explicit(&s->h->slot[i].counters[c],
-		    memory_order_relaxed);
+		sum += atomic_load_explicit(
+		    &s->h->slot[i].counters[c], memory_order_relaxed);
 	return sum;
 }
 
@@ -217,18 +216,18 @@ hf_shm_retire(struct hf_shm *s, unsigned slot)
 	struct hf_slot *sl = &s->h->slot[slot];
 
 	for (unsigned c = 0; c < HF_C_COUNT; c++) {
-		int64_t n = atomic_exchange_explicit(&sl->counters[c], 0,
-		    memory_order_relaxed);
+		int64_t n = atomic_exchange_explicit(
+		    &sl->counters[c], 0, memory_order_relaxed);
 		if (!is_gauge[c])
-			atomic_fetch_add_explicit(&s->h->retired[c], n,
-			    memory_order_relaxed);
+			atomic_fetch_add_explicit(
+			    &s->h->retired[c], n, memory_order_relaxed);
 	}
 	atomic_store_explicit(&sl->inc, 0, memory_order_release);
 	atomic_store(&sl->pid, 0);
 	atomic_store(&sl->worked, 0);
 	for (unsigned i = 0; i < HF_SHM_TELLING; i++)
-		if (atomic_load_explicit(&sl->telling[i],
-		    memory_order_relaxed) != 0)
+		if (atomic_load_explicit(
+			&sl->telling[i], memory_order_relaxed) != 0)
 			atomic_store(&sl->telling[i], 0);
 	atomic_store(&sl->state, HF_SLOT_FREE);
 }
@@ -252,8 +251,10 @@ hf_shm_writer_lock(struct hf_shm *s, int timeout_ms, struct hf_error *e)
 		return 0;
 	}
 	if (rc == ETIMEDOUT)
-		return hf_fail(e, HF_ETIMEOUT, "writer mutex: held by another "
-		    "process for over %d ms", timeout_ms);
+		return hf_fail(e, HF_ETIMEOUT,
+		    "writer mutex: held by another "
+		    "process for over %d ms",
+		    timeout_ms);
 	if (rc != 0)
 		return hf_fail(e, HF_ESYS, "writer mutex: %s", strerror(rc));
 	return 0;

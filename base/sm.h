@@ -10,25 +10,25 @@
 #include "base/hf.h"
 
 struct hf_sm_state {
-	const char	*name;
-	uint32_t	 next;		/* HF_SM_BIT() of each follower */
+	const char *name;
+	uint32_t next; /* HF_SM_BIT() of each follower */
 };
 
-#define HF_SM_BIT(s)	((uint32_t)1 << (s))
+#define HF_SM_BIT(s) ((uint32_t)1 << (s))
 
 struct hf_sm {
 	const struct hf_sm_state *table;
-	unsigned	 n;
-	unsigned	 cur;
+	unsigned n;
+	unsigned cur;
 	/* Called after each move; may be NULL.  Must not move again. */
-	void		(*moved)(struct hf_sm *sm, unsigned from, void *arg);
-	void		*arg;
+	void (*moved)(struct hf_sm *sm, unsigned from, void *arg);
+	void *arg;
 };
 
-void	hf_sm_init(struct hf_sm *sm, const struct hf_sm_state *table,
-	    unsigned n, unsigned initial);
-void	hf_sm_move(struct hf_sm *sm, unsigned to);
-bool	hf_sm_may(const struct hf_sm *sm, unsigned to);
+void hf_sm_init(struct hf_sm *sm, const struct hf_sm_state *table, unsigned n,
+    unsigned initial);
+void hf_sm_move(struct hf_sm *sm, unsigned to);
+bool hf_sm_may(const struct hf_sm *sm, unsigned to);
 const char *hf_sm_name(const struct hf_sm *sm);
 
 #endif

@@ -86,16 +86,15 @@ static struct hf_str
 call_name(json_t *view, struct hf_str id)
 {
 	for (size_t i = json_array_size(view); i > 0; i--) {
-		json_t *calls = json_object_get(json_array_get(view, i - 1),
-		    "calls");
+		json_t *calls =
+		    json_object_get(json_array_get(view, i - 1), "calls");
 		json_t *c;
 		size_t k;
 
-		json_array_foreach(calls, k, c)
-			if (hf_str_eq(hf_json_str(json_object_get(c, "id")),
-			    id))
-				return hf_json_str(json_object_get(c,
-				    "name"));
+		json_array_foreach(calls, k,
+		    c) if (hf_str_eq(hf_json_str(json_object_get(c, "id")),
+			       id)) return hf_json_str(json_object_get(c,
+		    "name"));
 	}
 	return HF_STR("unknown");
 }
@@ -115,8 +114,9 @@ tool_results(json_t *view)
 
 		if (i > first)
 			hf_buf_puts(&b, "; ");
-		hf_buf_putstr(&b, call_name(view,
-		    hf_json_str(json_object_get(m, "call_id"))));
+		hf_buf_putstr(&b,
+		    call_name(
+			view, hf_json_str(json_object_get(m, "call_id"))));
 		hf_buf_puts(&b, " = ");
 		hf_buf_putstr(&b, text_of(m));
 	}
@@ -130,9 +130,8 @@ declared(json_t *tools, struct hf_str name)
 	json_t *t;
 	size_t i;
 
-	json_array_foreach(tools, i, t)
-		if (hf_str_eq(hf_json_str(t), name))
-			return true;
+	json_array_foreach(
+	    tools, i, t) if (hf_str_eq(hf_json_str(t), name)) return true;
 	return false;
 }
 
@@ -153,15 +152,14 @@ parse_call(struct hf_str line, json_t *tools)
 		return NULL;
 	n = (struct hf_str){ name, (size_t)(args - name) };
 	args++;
-	parsed = json_loadb(args, line.size - (size_t)(args - line.p), 0,
-	    NULL);
+	parsed = json_loadb(args, line.size - (size_t)(args - line.p), 0, NULL);
 	if (parsed == NULL || !declared(tools, n)) {
 		json_decref(parsed);
 		return NULL;
 	}
 	json_decref(parsed);
-	return json_pack("{s:s%,s:s%}", "name", n.p, n.size, "arguments",
-	    args, line.size - (size_t)(args - line.p));
+	return json_pack("{s:s%,s:s%}", "name", n.p, n.size, "arguments", args,
+	    line.size - (size_t)(args - line.p));
 }
 
 static json_t *
@@ -173,9 +171,9 @@ find_calls(struct hf_str text, json_t *tools)
 	while (at < text.size) {
 		const char *end = memchr(text.p + at, '\n', text.size - at);
 		size_t size = end == NULL ? text.size - at :
-		    (size_t)(end - (text.p + at));
-		json_t *c = parse_call((struct hf_str){ text.p + at, size },
-		    tools);
+					    (size_t)(end - (text.p + at));
+		json_t *c =
+		    parse_call((struct hf_str){ text.p + at, size }, tools);
 
 		if (c != NULL) {
 			if (calls == NULL)
@@ -192,7 +190,7 @@ static json_t *
 look_up(json_t *set, struct hf_str text)
 {
 	if (text.p == NULL || strlen(text.p) != text.size)
-		return NULL;		/* holds a NUL, as no set does */
+		return NULL; /* holds a NUL, as no set does */
 	return json_object_get(set, text.p);
 }
 
@@ -205,13 +203,14 @@ answer_probe(json_t *view, const struct hf_template *t, json_t *facts)
 	json_t *m;
 	size_t i;
 
-	json_array_foreach(view, i, m) {
+	json_array_foreach(view, i, m)
+	{
 		struct hf_str f;
 
 		if (!has_role(m, "user"))
 			continue;
 		f = t == NULL ? hf_json_str(look_up(facts, text_of(m))) :
-		    hf_answer_fact(t, text_of(m));
+				hf_answer_fact(t, text_of(m));
 		if (f.p != NULL)
 			fact = f;
 	}

@@ -27,7 +27,7 @@
 
 struct hf_lore;
 
-#define HF_ANSWER_UNKNOWN	"I don't have that information."
+#define HF_ANSWER_UNKNOWN "I don't have that information."
 
 /*
  * A view is the normal form of a request's messages, the same for every
@@ -36,15 +36,15 @@ struct hf_lore;
  * where they apply.
  */
 struct hf_answer {
-	char	*text;		/* NULL when there are only calls */
-	json_t	*calls;		/* [{"name","arguments"}] or NULL */
+	char *text;    /* NULL when there are only calls */
+	json_t *calls; /* [{"name","arguments"}] or NULL */
 };
 
 /* 'tools': names that the request declares, or NULL.  'lore': of a published
  * set, or NULL. */
-void	 hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
-	    const struct hf_lore *lore);
-void	 hf_answer_free(struct hf_answer *a);
+void hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
+    const struct hf_lore *lore);
+void hf_answer_free(struct hf_answer *a);
 
 /* The acknowledgement of a statement: a function of its text. */
 const char *hf_answer_ack(struct hf_str statement);

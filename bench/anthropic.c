@@ -11,8 +11,8 @@
 static void
 view_add(json_t *out, struct hf_str role, const char *text, json_t *calls)
 {
-	json_t *v = json_pack("{s:s%,s:s}", "role", role.p, role.size,
-	    "text", text);
+	json_t *v =
+	    json_pack("{s:s%,s:s}", "role", role.p, role.size, "text", text);
 
 	HF_CHECK(v != NULL);
 	if (json_array_size(calls) > 0)
@@ -27,18 +27,19 @@ view_calls(json_t *blocks)
 	json_t *out = json_array(), *b;
 	size_t i;
 
-	json_array_foreach(blocks, i, b) {
+	json_array_foreach(blocks, i, b)
+	{
 		struct hf_buf args;
 
-		if (!hf_str_is(hf_json_str(json_object_get(b, "type")),
-		    "tool_use"))
+		if (!hf_str_is(
+			hf_json_str(json_object_get(b, "type")), "tool_use"))
 			continue;
 		hf_buf_init(&args, HF_BUF_NOCAP);
 		hf_buf_json(&args, json_object_get(b, "input"));
-		json_array_append_new(out, json_pack("{s:O,s:O,s:s}",
-		    "id", json_object_get(b, "id"),
-		    "name", json_object_get(b, "name"),
-		    "arguments", args.data));
+		json_array_append_new(out,
+		    json_pack("{s:O,s:O,s:s}", "id", json_object_get(b, "id"),
+			"name", json_object_get(b, "name"), "arguments",
+			args.data));
 		hf_buf_free(&args);
 	}
 	return out;
@@ -50,16 +51,17 @@ view_results(json_t *out, json_t *blocks)
 	json_t *b;
 	size_t i;
 
-	json_array_foreach(blocks, i, b) {
+	json_array_foreach(blocks, i, b)
+	{
 		char *text;
 
-		if (!hf_str_is(hf_json_str(json_object_get(b, "type")),
-		    "tool_result"))
+		if (!hf_str_is(
+			hf_json_str(json_object_get(b, "type")), "tool_result"))
 			continue;
 		text = hf_parts_text(json_object_get(b, "content"));
-		json_array_append_new(out, json_pack("{s:s,s:s,s:O}",
-		    "role", "tool", "text", text, "call_id",
-		    json_object_get(b, "tool_use_id")));
+		json_array_append_new(out,
+		    json_pack("{s:s,s:s,s:O}", "role", "tool", "text", text,
+			"call_id", json_object_get(b, "tool_use_id")));
 		free(text);
 	}
 }
@@ -77,7 +79,8 @@ anthropic_view(json_t *body)
 		view_add(out, HF_STR("system"), text, NULL);
 		free(text);
 	}
-	json_array_foreach(json_object_get(body, "messages"), i, m) {
+	json_array_foreach(json_object_get(body, "messages"), i, m)
+	{
 		json_t *c = json_object_get(m, "content");
 		struct hf_str role = hf_json_str(json_object_get(m, "role"));
 		size_t before = json_array_size(out);
@@ -104,27 +107,26 @@ anthropic_tools(json_t *body)
 		return NULL;
 	out = json_array();
 	json_array_foreach(tools, i, t)
-		json_array_append(out, json_object_get(t, "name"));
+	    json_array_append(out, json_object_get(t, "name"));
 	return out;
 }
 
 static struct hf_str
 anthropic_user(json_t *body)
 {
-	return hf_json_str(json_object_get(json_object_get(body, "metadata"),
-	    "user_id"));
+	return hf_json_str(
+	    json_object_get(json_object_get(body, "metadata"), "user_id"));
 }
 
 static json_t *
 error_object(const struct hf_refusal *r)
 {
-	return json_pack("{s:s,s:{s:s,s:s}}", "type", "error", "error",
-	    "type", r->type, "message", r->message);
+	return json_pack("{s:s,s:{s:s,s:s}}", "type", "error", "error", "type",
+	    r->type, "message", r->message);
 }
 
 static void
-anthropic_error(struct hf_buf *out, const struct hf_refusal *r,
-    const char *id)
+anthropic_error(struct hf_buf *out, const struct hf_refusal *r, const char *id)
 {
 	json_t *o = error_object(r);
 
@@ -138,8 +140,8 @@ static void
 put_event(struct hf_buf *out, json_t *o)
 {
 	HF_CHECK(o != NULL);
-	hf_buf_printf(out, "event: %s\ndata: ",
-	    json_string_value(json_object_get(o, "type")));
+	hf_buf_printf(out,
+	    "event: %s\ndata: ", json_string_value(json_object_get(o, "type")));
 	hf_buf_json(out, o);
 	hf_buf_puts(out, "\n\n");
 	json_decref(o);
@@ -154,10 +156,9 @@ anthropic_error_event(struct hf_buf *out, const struct hf_refusal *r)
 static json_t *
 usage_object(const struct hf_reply *p, unsigned output)
 {
-	return json_pack("{s:i,s:i,s:i,s:i}",
-	    "input_tokens", (int)p->input_tokens,
-	    "cache_creation_input_tokens", 0, "cache_read_input_tokens", 0,
-	    "output_tokens", (int)output);
+	return json_pack("{s:i,s:i,s:i,s:i}", "input_tokens",
+	    (int)p->input_tokens, "cache_creation_input_tokens", 0,
+	    "cache_read_input_tokens", 0, "output_tokens", (int)output);
 }
 
 static void
@@ -183,23 +184,24 @@ anthropic_plain(struct hf_buf *out, const struct hf_reply *p)
 	size_t i;
 
 	if (a->text != NULL)
-		json_array_append_new(content, json_pack("{s:s,s:s}", "type",
-		    "text", "text", a->text));
-	json_array_foreach(a->calls, i, c) {
+		json_array_append_new(content,
+		    json_pack("{s:s,s:s}", "type", "text", "text", a->text));
+	json_array_foreach(a->calls, i, c)
+	{
 		struct hf_buf id;
 
 		call_id(&id, p, i);
-		json_array_append_new(content, json_pack(
-		    "{s:s,s:s,s:O,s:o}", "type", "tool_use", "id", id.data,
-		    "name", json_object_get(c, "name"),
-		    "input", call_input(c)));
+		json_array_append_new(content,
+		    json_pack("{s:s,s:s,s:O,s:o}", "type", "tool_use", "id",
+			id.data, "name", json_object_get(c, "name"), "input",
+			call_input(c)));
 		hf_buf_free(&id);
 	}
-	o = json_pack("{s:s+,s:s,s:s,s:s,s:o,s:s,s:n,s:o}",
-	    "id", "msg_", p->id_tail, "type", "message",
-	    "role", "assistant", "model", p->model, "content", content,
-	    "stop_reason", a->calls == NULL ? "end_turn" : "tool_use",
-	    "stop_sequence", "usage", usage_object(p, p->output_tokens));
+	o = json_pack("{s:s+,s:s,s:s,s:s,s:o,s:s,s:n,s:o}", "id", "msg_",
+	    p->id_tail, "type", "message", "role", "assistant", "model",
+	    p->model, "content", content, "stop_reason",
+	    a->calls == NULL ? "end_turn" : "tool_use", "stop_sequence",
+	    "usage", usage_object(p, p->output_tokens));
 	HF_CHECK(o != NULL);
 	hf_buf_json(out, o);
 	json_decref(o);
@@ -208,31 +210,32 @@ anthropic_plain(struct hf_buf *out, const struct hf_reply *p)
 static void
 put_start(struct hf_buf *out, unsigned index, json_t *block)
 {
-	put_event(out, json_pack("{s:s,s:i,s:o}", "type",
-	    "content_block_start", "index", (int)index, "content_block",
-	    block));
+	put_event(out,
+	    json_pack("{s:s,s:i,s:o}", "type", "content_block_start", "index",
+		(int)index, "content_block", block));
 }
 
 static void
 put_stop(struct hf_buf *out, unsigned index)
 {
-	put_event(out, json_pack("{s:s,s:i}", "type", "content_block_stop",
-	    "index", (int)index));
+	put_event(out,
+	    json_pack("{s:s,s:i}", "type", "content_block_stop", "index",
+		(int)index));
 }
 
 static void
 put_text(struct hf_stream *out, const char *text)
 {
-	put_start(&out->head, 0, json_pack("{s:s,s:s}", "type", "text",
-	    "text", ""));
+	put_start(
+	    &out->head, 0, json_pack("{s:s,s:s}", "type", "text", "text", ""));
 	put_event(&out->head, json_pack("{s:s}", "type", "ping"));
 	while (*text != '\0') {
 		size_t n = hf_piece_size(text);
 
-		put_event(hf_stream_add(out), json_pack(
-		    "{s:s,s:i,s:{s:s,s:s%}}", "type", "content_block_delta",
-		    "index", 0, "delta", "type", "text_delta", "text", text,
-		    n));
+		put_event(hf_stream_add(out),
+		    json_pack("{s:s,s:i,s:{s:s,s:s%}}", "type",
+			"content_block_delta", "index", 0, "delta", "type",
+			"text_delta", "text", text, n));
 		text += n;
 	}
 	put_stop(&out->tail, 0);
@@ -246,19 +249,20 @@ put_call(struct hf_stream *out, const struct hf_reply *p, size_t i, json_t *c)
 	struct hf_buf id, *b = hf_stream_add(out);
 
 	call_id(&id, p, i);
-	put_start(b, (unsigned)i, json_pack("{s:s,s:s,s:O,s:{}}", "type",
-	    "tool_use", "id", id.data, "name", json_object_get(c, "name"),
-	    "input"));
+	put_start(b, (unsigned)i,
+	    json_pack("{s:s,s:s,s:O,s:{}}", "type", "tool_use", "id", id.data,
+		"name", json_object_get(c, "name"), "input"));
 	hf_buf_free(&id);
 	/* In two fragments, split between characters. */
 	while (half < args.size && ((unsigned char)args.p[half] & 0xc0) == 0x80)
 		half++;
 	for (int k = 0; k < 2; k++)
-		put_event(b = hf_stream_add(out), json_pack(
-		    "{s:s,s:i,s:{s:s,s:s%}}", "type", "content_block_delta",
-		    "index", (int)i, "delta", "type", "input_json_delta",
-		    "partial_json", k == 0 ? args.p : args.p + half,
-		    k == 0 ? half : args.size - half));
+		put_event(b = hf_stream_add(out),
+		    json_pack("{s:s,s:i,s:{s:s,s:s%}}", "type",
+			"content_block_delta", "index", (int)i, "delta", "type",
+			"input_json_delta", "partial_json",
+			k == 0 ? args.p : args.p + half,
+			k == 0 ? half : args.size - half));
 	put_stop(b, (unsigned)i);
 }
 
@@ -269,27 +273,29 @@ anthropic_stream(struct hf_stream *out, const struct hf_reply *p)
 	json_t *c;
 	size_t i;
 
-	put_event(&out->head, json_pack(
-	    "{s:s,s:{s:s+,s:s,s:s,s:s,s:[],s:n,s:n,s:o}}",
-	    "type", "message_start", "message", "id", "msg_", p->id_tail,
-	    "type", "message", "role", "assistant", "model", p->model,
-	    "content", "stop_reason", "stop_sequence",
-	    "usage", usage_object(p, 1)));
+	put_event(&out->head,
+	    json_pack("{s:s,s:{s:s+,s:s,s:s,s:s,s:[],s:n,s:n,s:o}}", "type",
+		"message_start", "message", "id", "msg_", p->id_tail, "type",
+		"message", "role", "assistant", "model", p->model, "content",
+		"stop_reason", "stop_sequence", "usage", usage_object(p, 1)));
 	if (a->text != NULL)
 		put_text(out, a->text);
-	json_array_foreach(a->calls, i, c)
-		put_call(out, p, i, c);
-	put_event(&out->tail, json_pack("{s:s,s:{s:s,s:n},s:{s:i}}",
-	    "type", "message_delta", "delta", "stop_reason",
-	    a->calls == NULL ? "end_turn" : "tool_use", "stop_sequence",
-	    "usage", "output_tokens", (int)p->output_tokens));
+	json_array_foreach(a->calls, i, c) put_call(out, p, i, c);
+	put_event(&out->tail,
+	    json_pack("{s:s,s:{s:s,s:n},s:{s:i}}", "type", "message_delta",
+		"delta", "stop_reason",
+		a->calls == NULL ? "end_turn" : "tool_use", "stop_sequence",
+		"usage", "output_tokens", (int)p->output_tokens));
 	put_event(&out->tail, json_pack("{s:s}", "type", "message_stop"));
 }
 
 static void
 anthropic_failure(int status, struct hf_refusal *r)
 {
-	static const struct { int status; const char *type, *text; } t[] = {
+	static const struct {
+		int status;
+		const char *type, *text;
+	} t[] = {
 		{ 400, "invalid_request_error", "the request is not valid" },
 		{ 401, "authentication_error", "invalid x-api-key" },
 		{ 404, "not_found_error", "model not found" },

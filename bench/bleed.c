@@ -12,8 +12,8 @@
 
 struct hf_bleed {
 	const struct hf_suite *suite;
-	uint16_t	 head[65536];	/* 1 + conversation, 0: none */
-	uint16_t	*next;		/* per conversation, the same */
+	uint16_t head[65536]; /* 1 + conversation, 0: none */
+	uint16_t *next;	      /* per conversation, the same */
 };
 
 static unsigned
@@ -53,7 +53,7 @@ says_itself(const struct hf_conv *own, const char *mark)
 	for (unsigned i = 0; i < own->n_user; i++)
 		if (strstr(own->user[i], mark) != NULL ||
 		    (own->assistant[i] != NULL &&
-		    strstr(own->assistant[i], mark) != NULL))
+			strstr(own->assistant[i], mark) != NULL))
 			return true;
 	return false;
 }
@@ -69,7 +69,7 @@ hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 		size_t left = text.size - i;
 
 		for (unsigned k = b->head[slot_of(p)]; k > 0;
-		    k = b->next[k - 1]) {
+		     k = b->next[k - 1]) {
 			const struct hf_conv *c = &b->suite->conv[k - 1];
 			size_t size = strlen(c->mark);
 

@@ -17,34 +17,34 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-#define PAUSE_MS	50	/* before the first retry; doubled */
-#define MAX_PAUSE_MS	1000
+#define PAUSE_MS 50 /* before the first retry; doubled */
+#define MAX_PAUSE_MS 1000
 
 struct call {
 	struct hf_client *client;
-	CURL		*easy;
+	CURL *easy;
 	struct curl_slist *headers;
-	char		*body;
-	size_t		 size, sent;	/* of the body */
-	int64_t		 began_us, first_us;
-	int64_t		 due_us;	/* of the next try, while it waits */
+	char *body;
+	size_t size, sent; /* of the body */
+	int64_t began_us, first_us;
+	int64_t due_us; /* of the next try, while it waits */
 	struct hf_answer_reader reader;
 	struct hf_call_result result;
-	hf_called_fn	 fn;
-	void		*arg;
-	struct call	*next;		/* spare or waiting */
+	hf_called_fn fn;
+	void *arg;
+	struct call *next; /* spare or waiting */
 };
 
 struct hf_client {
 	struct hf_client_conf conf;
-	CURLM		*multi;
-	char		*url;
-	struct call	*spare;
-	struct call	*waiting;	/* to be tried again */
-	unsigned	 active;	/* with those that wait */
-	void		(*tick)(void *arg);
-	void		*tick_arg;
-	int64_t		 tick_every_us, tick_us;
+	CURLM *multi;
+	char *url;
+	struct call *spare;
+	struct call *waiting; /* to be tried again */
+	unsigned active;      /* with those that wait */
+	void (*tick)(void *arg);
+	void *tick_arg;
+	int64_t tick_every_us, tick_us;
 };
 
 struct hf_client *
@@ -117,8 +117,7 @@ send_call(struct call *k)
 {
 	k->sent = 0;
 	hf_reader_init(&k->reader, k->client->conf.stream);
-	HF_CHECK(curl_multi_add_handle(k->client->multi, k->easy) ==
-	    CURLM_OK);
+	HF_CHECK(curl_multi_add_handle(k->client->multi, k->easy) == CURLM_OK);
 }
 
 static void
@@ -186,8 +185,7 @@ hf_client_call(struct hf_client *c, const char *session, const char *key,
 }
 
 void
-hf_client_tick(struct hf_client *c, unsigned ms, void (*fn)(void *),
-    void *arg)
+hf_client_tick(struct hf_client *c, unsigned ms, void (*fn)(void *), void *arg)
 {
 	c->tick = fn;
 	c->tick_arg = arg;
@@ -201,7 +199,7 @@ broke(CURLcode code)
 	switch ((int)code) {
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_SEND_ERROR:
-	case CURLE_SEND_FAIL_REWIND:	/* a reused connection was dead */
+	case CURLE_SEND_FAIL_REWIND: /* a reused connection was dead */
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
 	case CURLE_PARTIAL_FILE:
@@ -222,10 +220,10 @@ try_again(struct call *k, int64_t now)
 	if (k->result.retries == c->conf.retries)
 		return false;
 	pause = k->result.retries > 10 ? MAX_PAUSE_MS :
-	    (int64_t)PAUSE_MS << k->result.retries;
+					 (int64_t)PAUSE_MS << k->result.retries;
 	k->result.retries++;
-	k->due_us = now + (pause > MAX_PAUSE_MS ? MAX_PAUSE_MS : pause) *
-	    INT64_C(1000);
+	k->due_us =
+	    now + (pause > MAX_PAUSE_MS ? MAX_PAUSE_MS : pause) * INT64_C(1000);
 	hf_reader_free(&k->reader);
 	k->next = c->waiting;
 	c->waiting = k;
@@ -242,20 +240,20 @@ finish(struct call *k, CURLcode code)
 	curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_multi_remove_handle(c->multi, k->easy);
 	if (code != CURLE_OK && k->reader.stream && k->reader.done)
-		code = CURLE_OK;	/* clients read up to [DONE] */
+		code = CURLE_OK; /* clients read up to [DONE] */
 	if (broke(code) && try_again(k, now))
 		return;
 	k->result.status = (int)status;
 	k->result.total_ms = (double)(now - k->began_us) / 1000;
-	k->result.first_ms = k->first_us == 0 ? -1 :
-	    (double)(k->first_us - k->began_us) / 1000;
+	k->result.first_ms =
+	    k->first_us == 0 ? -1 : (double)(k->first_us - k->began_us) / 1000;
 	if (code != CURLE_OK) {
 		snprintf(k->result.error, sizeof(k->result.error), "%s",
 		    curl_easy_strerror(code));
 	} else {
 		k->result.answer = hf_reader_end(&k->reader, (int)status);
-		memcpy(k->result.error, k->reader.error,
-		    sizeof(k->result.error));
+		memcpy(
+		    k->result.error, k->reader.error, sizeof(k->result.error));
 	}
 	c->active--;
 	k->fn(k->arg, &k->result);
@@ -308,15 +306,15 @@ hf_client_run(struct hf_client *c, struct hf_error *e)
 
 			if (msg->msg != CURLMSG_DONE)
 				continue;
-			curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE,
-			    (char **)&k);
+			curl_easy_getinfo(
+			    msg->easy_handle, CURLINFO_PRIVATE, (char **)&k);
 			finish(k, msg->data.result);
 		}
 		if (rc == CURLM_OK && c->active > 0)
 			rc = curl_multi_poll(c->multi, NULL, 0, ms, NULL);
 		if (rc != CURLM_OK)
-			return hf_fail(e, HF_ESYS, "curl: %s",
-			    curl_multi_strerror(rc));
+			return hf_fail(
+			    e, HF_ESYS, "curl: %s", curl_multi_strerror(rc));
 	}
 	return 0;
 }

@@ -13,23 +13,23 @@
 struct hf_client;
 
 struct hf_client_conf {
-	const char	*url;		/* of the endpoint, ".../v1" */
-	const char	*api_key;	/* or NULL */
-	bool		 stream;
-	bool		 local;		/* never through a proxy */
-	long		 timeout_ms;	/* of one try of a call */
-	unsigned	 retries;	/* of a call whose connection was
-					 * refused or broke */
+	const char *url;     /* of the endpoint, ".../v1" */
+	const char *api_key; /* or NULL */
+	bool stream;
+	bool local;	  /* never through a proxy */
+	long timeout_ms;  /* of one try of a call */
+	unsigned retries; /* of a call whose connection was
+			   * refused or broke */
 };
 
 struct hf_call_result {
-	int		 status;	/* 0: no HTTP answer */
-	char		*answer;	/* NULL: none, or not a whole one */
-	char		 error[200];	/* why not, "" with an answer */
-	unsigned	 broken;	/* connections refused or broken */
-	unsigned	 retries;	/* times that it was sent again */
-	double		 total_ms;	/* from the start of the first try */
-	double		 first_ms;	/* to the first text; < 0: none */
+	int status;	  /* 0: no HTTP answer */
+	char *answer;	  /* NULL: none, or not a whole one */
+	char error[200];  /* why not, "" with an answer */
+	unsigned broken;  /* connections refused or broken */
+	unsigned retries; /* times that it was sent again */
+	double total_ms;  /* from the start of the first try */
+	double first_ms;  /* to the first text; < 0: none */
 };
 
 /* Runs inside hf_client_run(); may start further calls.  'r' and what is in
@@ -37,32 +37,32 @@ struct hf_call_result {
 typedef void (*hf_called_fn)(void *arg, const struct hf_call_result *r);
 
 struct hf_client *hf_client_new(const struct hf_client_conf *c);
-void	hf_client_free(struct hf_client *c);
+void hf_client_free(struct hf_client *c);
 /* Start a call; 'body' is copied.  'session' goes into X-Holdfast-Session,
  * 'key' (or NULL) into Idempotency-Key. */
-void	hf_client_call(struct hf_client *c, const char *session,
-	    const char *key, struct hf_str body, hf_called_fn fn, void *arg);
+void hf_client_call(struct hf_client *c, const char *session, const char *key,
+    struct hf_str body, hf_called_fn fn, void *arg);
 /* Call 'fn' each 'ms' milliseconds while hf_client_run() runs; one only. */
-void	hf_client_tick(struct hf_client *c, unsigned ms, void (*fn)(void *),
-	    void *arg);
+void hf_client_tick(
+    struct hf_client *c, unsigned ms, void (*fn)(void *), void *arg);
 /* Until no call is under way. */
-int	hf_client_run(struct hf_client *c, struct hf_error *e) HF_MUST_CHECK;
+int hf_client_run(struct hf_client *c, struct hf_error *e) HF_MUST_CHECK;
 /* One GET, waited for: the status, or 0. */
-int	hf_client_get(const char *url);
+int hf_client_get(const char *url);
 
 /* The reading of one answer, apart from its transport (for tests). */
 struct hf_answer_reader {
-	bool		stream;
-	struct hf_buf	line;		/* or the whole body */
-	struct hf_buf	text;
-	bool		finished, done, failed;
-	char		error[200];
+	bool stream;
+	struct hf_buf line; /* or the whole body */
+	struct hf_buf text;
+	bool finished, done, failed;
+	char error[200];
 };
-void	hf_reader_init(struct hf_answer_reader *r, bool stream);
-void	hf_reader_free(struct hf_answer_reader *r);
+void hf_reader_init(struct hf_answer_reader *r, bool stream);
+void hf_reader_free(struct hf_answer_reader *r);
 /* True once text has been seen. */
-bool	hf_reader_data(struct hf_answer_reader *r, struct hf_str bytes);
+bool hf_reader_data(struct hf_answer_reader *r, struct hf_str bytes);
 /* The answer (caller frees), or NULL with 'error' set. */
-char	*hf_reader_end(struct hf_answer_reader *r, int status);
+char *hf_reader_end(struct hf_answer_reader *r, int status);
 
 #endif

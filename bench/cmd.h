@@ -7,13 +7,13 @@
 
 enum hf_exit {
 	HF_EXIT_OK = 0,
-	HF_EXIT_FAILED = 1,	/* ran, and a check failed */
+	HF_EXIT_FAILED = 1, /* ran, and a check failed */
 	HF_EXIT_USAGE = 2,
-	HF_EXIT_UNREACHABLE = 4	/* a gateway or provider did not come up */
+	HF_EXIT_UNREACHABLE = 4 /* a gateway or provider did not come up */
 };
 
-int	hf_cmd_run(int argc, char **argv);
-int	hf_cmd_providers(int argc, char **argv);
-int	hf_cmd_suites(int argc, char **argv);
+int hf_cmd_run(int argc, char **argv);
+int hf_cmd_providers(int argc, char **argv);
+int hf_cmd_suites(int argc, char **argv);
 
 #endif

@@ -20,36 +20,47 @@
 #include "bench/providers.h"
 
 static const char usage[] =
-"usage: continuitybench providers [options]\n"
-"Serve the faithful providers until SIGTERM.  Each listener speaks the\n"
-"openai dialect at /v1/chat/completions and anthropic at /v1/messages.\n"
-"Prints \"provider NAME http://ADDRESS:PORT\" for each, then \"ready\".\n"
-"\n"
-"  --listen NAME=ADDR:PORT  repeat; default primary=127.0.0.1:0 and\n"
-"                           fallback=127.0.0.1:0\n"
-"  --suite NAME             whose failures to produce (default paper)\n"
-"  --seed N                 of the suite (default 42)\n"
-"  --conversations FILE     a published set instead of a suite; its failures\n"
-"                           are in the file of --manifest\n"
-"  --manifest FILE          failures from a file instead of the suite\n"
-"  --no-faults              never fail\n"
-"  --log FILE               append each payload as a line of JSON\n"
-"  --chunk-ms N             pause between deltas of a stream (default 0)\n"
-"  --with-parent            end when the parent process ends\n";
+    "usage: continuitybench providers [options]\n"
+    "Serve the faithful providers until SIGTERM.  Each listener speaks the\n"
+    "openai dialect at /v1/chat/completions and anthropic at /v1/messages.\n"
+    "Prints \"provider NAME http://ADDRESS:PORT\" for each, then \"ready\".\n"
+    "\n"
+    "  --listen NAME=ADDR:PORT  repeat; default primary=127.0.0.1:0 and\n"
+    "                           fallback=127.0.0.1:0\n"
+    "  --suite NAME             whose failures to produce (default paper)\n"
+    "  --seed N                 of the suite (default 42)\n"
+    "  --conversations FILE     a published set instead of a suite; its "
+    "failures\n"
+    "                           are in the file of --manifest\n"
+    "  --manifest FILE          failures from a file instead of the suite\n"
+    "  --no-faults              never fail\n"
+    "  --log FILE               append each payload as a line of JSON\n"
+    "  --chunk-ms N             pause between deltas of a stream (default 0)\n"
+    "  --with-parent            end when the parent process ends\n";
 
 struct options {
-	const char	*listen[8];
-	unsigned	 n_listen;
-	const char	*suite, *conversations, *manifest, *log;
-	unsigned long	 seed, chunk_ms;
-	bool		 no_faults, with_parent;
+	const char *listen[8];
+	unsigned n_listen;
+	const char *suite, *conversations, *manifest, *log;
+	unsigned long seed, chunk_ms;
+	bool no_faults, with_parent;
 };
 
-enum { OPT_LISTEN = 256, OPT_SUITE, OPT_SEED, OPT_MANIFEST, OPT_NO_FAULTS,
-	OPT_CONVERSATIONS, OPT_LOG, OPT_CHUNK_MS, OPT_WITH_PARENT, OPT_HELP };
+enum {
+	OPT_LISTEN = 256,
+	OPT_SUITE,
+	OPT_SEED,
+	OPT_MANIFEST,
+	OPT_NO_FAULTS,
+	OPT_CONVERSATIONS,
+	OPT_LOG,
+	OPT_CHUNK_MS,
+	OPT_WITH_PARENT,
+	OPT_HELP
+};
 
-static const struct option longopts[] = {
-	{ "listen", required_argument, NULL, OPT_LISTEN },
+static const struct option longopts[] = { { "listen", required_argument, NULL,
+					      OPT_LISTEN },
 	{ "suite", required_argument, NULL, OPT_SUITE },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "conversations", required_argument, NULL, OPT_CONVERSATIONS },
@@ -58,9 +69,7 @@ static const struct option longopts[] = {
 	{ "log", required_argument, NULL, OPT_LOG },
 	{ "chunk-ms", required_argument, NULL, OPT_CHUNK_MS },
 	{ "with-parent", no_argument, NULL, OPT_WITH_PARENT },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 }
-};
+	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
 
 /* False: not a number. */
 static bool
@@ -80,8 +89,7 @@ parse(struct options *o, int argc, char **argv)
 	bool ok = true;
 	int c;
 
-	while (ok && (c = getopt_long(argc, argv, "", longopts,
-	    NULL)) != -1) {
+	while (ok && (c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
 		switch (c) {
 		case OPT_LISTEN:
 			ok = o->n_listen < hf_countof(o->listen);
@@ -148,7 +156,7 @@ listen_all(struct hf_providers *p, const struct options *o)
 		if (hf_providers_listen(p, o->listen[i], &port, &e) != 0) {
 			fprintf(stderr, "continuitybench: %s\n", e.text);
 			return e.code == HF_EINVAL ? HF_EXIT_USAGE :
-			    HF_EXIT_UNREACHABLE;
+						     HF_EXIT_UNREACHABLE;
 		}
 		printf("provider %.*s http://%.*s:%u\n",
 		    (int)(eq - o->listen[i]), o->listen[i],
@@ -164,8 +172,9 @@ serve(const struct options *o, const struct hf_suite *suite,
     const struct hf_manifest *manifest, FILE *log)
 {
 	struct hf_providers_conf conf = { .suite = suite,
-	    .manifest = manifest, .log = log,
-	    .chunk_ms = (unsigned)o->chunk_ms };
+		.manifest = manifest,
+		.log = log,
+		.chunk_ms = (unsigned)o->chunk_ms };
 	struct event *term, *intr;
 	struct hf_providers *p;
 	int rc;
@@ -226,8 +235,8 @@ choose_suite(const struct options *o)
 	} else if (o->manifest == NULL) {
 		fputs("continuitybench: --conversations needs --manifest\n",
 		    stderr);
-	} else if (hf_suite_published(&s, o->conversations, o->manifest,
-	    o->seed, &e) != 0) {
+	} else if (hf_suite_published(
+		       &s, o->conversations, o->manifest, o->seed, &e) != 0) {
 		fprintf(stderr, "continuitybench: %s\n", e.text);
 	}
 	return s;

@@ -29,16 +29,17 @@ choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 	const char *p = o->systems;
 
 	if (o->target != NULL) {
-		c->system[0] = (struct hf_play_system){ "target", o->model,
-		    false };
+		c->system[0] =
+		    (struct hf_play_system){ "target", o->model, false };
 		c->n_system = 1;
 		return true;
 	}
 	while (*p != '\0') {
 		size_t n = strcspn(p, ","), i = 0;
 
-		while (i < hf_countof(known) && (strlen(known[i].name) != n ||
-		    memcmp(known[i].name, p, n) != 0))
+		while (i < hf_countof(known) &&
+		    (strlen(known[i].name) != n ||
+			memcmp(known[i].name, p, n) != 0))
 			i++;
 		if (i == hf_countof(known) || c->n_system == HF_MAX_SYSTEMS)
 			return false;
@@ -59,8 +60,8 @@ choose_suite(struct hf_run_options *o)
 	struct hf_error e;
 
 	if (o->conversations != NULL) {
-		if (hf_suite_published(&s, o->conversations, o->manifest,
-		    o->seed, &e) != 0)
+		if (hf_suite_published(
+			&s, o->conversations, o->manifest, o->seed, &e) != 0)
 			fprintf(stderr, "continuitybench: %s\n", e.text);
 		return s;
 	}
@@ -76,9 +77,9 @@ static int
 launch(struct hf_launch *l, const struct hf_run_options *o, struct hf_error *e)
 {
 	struct hf_gateway_options g = { o->holdfast, (unsigned)o->workers,
-	    (unsigned)o->first_token_ms };
+		(unsigned)o->first_token_ms };
 	struct hf_provider_options p = { o->suite, o->conversations,
-	    o->manifest, o->seed };
+		o->manifest, o->seed };
 	int rc = hf_launch_open(l, o->keep, e);
 
 	if (rc == 0)
@@ -95,7 +96,9 @@ write_json(const char *path, json_t *report)
 
 	if (strcmp(path, "-") == 0)
 		rc = json_dumpf(report, stdout, JSON_INDENT(1)) == 0 &&
-		    putchar('\n') != EOF ? 0 : -1;
+			putchar('\n') != EOF ?
+		    0 :
+		    -1;
 	else
 		rc = json_dump_file(report, path, JSON_INDENT(1));
 	if (rc != 0)
@@ -108,7 +111,10 @@ static bool
 passed(const struct hf_report *r, json_t *report, double require)
 {
 	const struct hf_counts *n = &r->counts;
-	const struct { unsigned count; const char *what; } bad[] = {
+	const struct {
+		unsigned count;
+		const char *what;
+	} bad[] = {
 		{ n->bleed, "words of another conversation" },
 		{ n->bad_payloads, "payloads that are not the history" },
 		{ n->refused, "requests refused by a strict provider" },
@@ -116,7 +122,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		{ n->duplicates, "turns that one provider answered twice" },
 		{ n->answered_by_primary, "probes that did not fail" },
 		{ r->log_judged ? n->not_failed_over : 0,
-		  "probes that did not fail over" },
+		    "probes that did not fail over" },
 	};
 	json_t *systems = json_object_get(report, "systems");
 	bool ok = true;
@@ -124,19 +130,21 @@ passed(const struct hf_report *r, json_t *report, double require)
 	for (unsigned i = 0; i < hf_countof(bad); i++) {
 		if (bad[i].count == 0)
 			continue;
-		fprintf(stderr, "failed: %u %s\n", bad[i].count,
-		    bad[i].what);
+		fprintf(stderr, "failed: %u %s\n", bad[i].count, bad[i].what);
 		ok = false;
 	}
 	if (r->verified && r->verify_exit != 0) {
-		fprintf(stderr, "failed: holdfastctl sessions verify --all: "
-		    "exit %d\n", r->verify_exit);
+		fprintf(stderr,
+		    "failed: holdfastctl sessions verify --all: "
+		    "exit %d\n",
+		    r->verify_exit);
 		ok = false;
 	}
 	for (unsigned i = 0; i < r->conf->n_system; i++) {
 		const struct hf_play_system *s = &r->conf->system[i];
-		double p = json_number_value(json_object_get(json_object_get(
-		    json_object_get(systems, s->name), "cpr"), "p"));
+		double p = json_number_value(json_object_get(
+		    json_object_get(json_object_get(systems, s->name), "cpr"),
+		    "p"));
 
 		if (s->stateless || p >= require)
 			continue;
@@ -171,7 +179,8 @@ verify(struct hf_launch *l, struct hf_report *r)
 
 	if (status == -1) {
 		fputs("continuitybench: holdfastctl has no \"sessions "
-		    "verify\": not verified\n", stderr);
+		      "verify\": not verified\n",
+		    stderr);
 		return;
 	}
 	r->verified = true;
@@ -181,12 +190,14 @@ verify(struct hf_launch *l, struct hf_report *r)
 }
 
 static int
-play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
-    struct hf_launch *l)
+play_and_judge(
+    const struct hf_run_options *o, struct hf_play_conf *c, struct hf_launch *l)
 {
 	struct hf_plays plays = { 0 };
-	struct hf_report r = { .conf = c, .plays = &plays,
-	    .examples = json_array(), .log_judged = o->target == NULL };
+	struct hf_report r = { .conf = c,
+		.plays = &plays,
+		.examples = json_array(),
+		.log_judged = o->target == NULL };
 	struct hf_killer killer;
 	struct hf_error e;
 	int rc, status = 0;
@@ -217,10 +228,11 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 		rc = conclude(&r, o);
 	}
 	if (status != 0) {
-		fprintf(stderr, "failed: the gateway did not end well "
-		    "(%s %d)\n", WIFEXITED(status) ? "exit status" :
-		    "signal", WIFEXITED(status) ? WEXITSTATUS(status) :
-		    WTERMSIG(status));
+		fprintf(stderr,
+		    "failed: the gateway did not end well "
+		    "(%s %d)\n",
+		    WIFEXITED(status) ? "exit status" : "signal",
+		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 		rc = HF_EXIT_FAILED;
 	}
 	json_decref(r.examples);
@@ -243,9 +255,14 @@ raise_limit(void)
 int
 hf_cmd_run(int argc, char **argv)
 {
-	struct hf_run_options o = { .systems = "baseline,holdfast", .model = "holdfast", .runs = 5,
-	    .concurrency = 100, .seed = 42, .workers = 2,
-	    .first_token_ms = 500, .timeout_ms = 60000 };
+	struct hf_run_options o = { .systems = "baseline,holdfast",
+		.model = "holdfast",
+		.runs = 5,
+		.concurrency = 100,
+		.seed = 42,
+		.workers = 2,
+		.first_token_ms = 500,
+		.timeout_ms = 60000 };
 	struct hf_play_conf c = { 0 };
 	struct hf_suite *suite;
 	struct hf_launch l = { 0 };

@@ -12,8 +12,8 @@
 #include "base/check.h"
 
 int
-hf_refuse(struct hf_refusal *r, int status, const char *type,
-    const char *code, const char *param, const char *fmt, ...)
+hf_refuse(struct hf_refusal *r, int status, const char *type, const char *code,
+    const char *param, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -64,7 +64,8 @@ hf_unknown_key(json_t *o, const char *const *known)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(o, key, v) {
+	json_object_foreach(o, key, v)
+	{
 		const char *const *k = known;
 
 		while (*k != NULL && strcmp(*k, key) != 0)
@@ -79,7 +80,7 @@ bool
 hf_is_token(struct hf_str s, size_t max)
 {
 	static const char ok[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	    "abcdefghijklmnopqrstuvwxyz0123456789_-";
+				 "abcdefghijklmnopqrstuvwxyz0123456789_-";
 
 	if (s.size == 0 || s.size > max)
 		return false;
@@ -116,7 +117,8 @@ hf_parts_text(json_t *content)
 	hf_buf_puts(&b, "");
 	if (json_is_string(content))
 		hf_buf_putstr(&b, hf_json_str(content));
-	json_array_foreach(content, i, p) {
+	json_array_foreach(content, i, p)
+	{
 		struct hf_str t = hf_json_str(json_object_get(p, "text"));
 
 		if (t.p == NULL)

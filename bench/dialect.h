@@ -14,82 +14,80 @@
 
 /* What is said to a request that the service does not take. */
 struct hf_refusal {
-	int	status;
-	char	type[32];
-	char	code[40];	/* "": null */
-	char	param[80];	/* "": null */
-	char	message[256];
+	int status;
+	char type[32];
+	char code[40];	/* "": null */
+	char param[80]; /* "": null */
+	char message[256];
 };
 
 /* Fills 'r' and returns -1.  'code' and 'param' may be NULL. */
-int	hf_refuse(struct hf_refusal *r, int status, const char *type,
-	    const char *code, const char *param, const char *fmt, ...)
-	    HF_PRINTF(6, 7);
+int hf_refuse(struct hf_refusal *r, int status, const char *type,
+    const char *code, const char *param, const char *fmt, ...) HF_PRINTF(6, 7);
 
 /* The headers that a check looks at; .p NULL: absent. */
 struct hf_bench_headers {
-	struct hf_str	authorization, x_api_key, anthropic_version;
-	struct hf_str	content_type;
+	struct hf_str authorization, x_api_key, anthropic_version;
+	struct hf_str content_type;
 };
 
 struct hf_reply {
-	const char	*id_tail;	/* unique; goes behind "chatcmpl-" */
-	const char	*model;
-	int64_t		 created_s;
+	const char *id_tail; /* unique; goes behind "chatcmpl-" */
+	const char *model;
+	int64_t created_s;
 	const struct hf_answer *answer;
-	bool		 usage;		/* stream_options.include_usage */
-	unsigned	 input_tokens, output_tokens;
+	bool usage; /* stream_options.include_usage */
+	unsigned input_tokens, output_tokens;
 };
 
 /* A stream as it will be sent, so that it can be cut anywhere: what comes
  * before the first useful delta, one chunk per delta, and the end. */
 struct hf_stream {
-	struct hf_buf	 head;
-	struct hf_buf	*piece;
-	unsigned	 n_piece;
-	struct hf_buf	 tail;
+	struct hf_buf head;
+	struct hf_buf *piece;
+	unsigned n_piece;
+	struct hf_buf tail;
 };
-void	hf_stream_init(struct hf_stream *s);
-void	hf_stream_free(struct hf_stream *s);
-struct hf_buf *hf_stream_add(struct hf_stream *s);	/* a new piece */
+void hf_stream_init(struct hf_stream *s);
+void hf_stream_free(struct hf_stream *s);
+struct hf_buf *hf_stream_add(struct hf_stream *s); /* a new piece */
 
 struct hf_bench_dialect {
-	const char	*name;		/* "openai" */
-	const char	*path;		/* "/v1/chat/completions" */
+	const char *name; /* "openai" */
+	const char *path; /* "/v1/chat/completions" */
 	/* 0, or -1 with 'r' filled.  Checks of headers come first. */
-	int	 (*check)(const struct hf_bench_headers *h, json_t *body,
-		    struct hf_refusal *r);
-	json_t	*(*view)(json_t *body);		/* new reference */
-	json_t	*(*tools)(json_t *body);	/* names; new, or NULL */
-	struct hf_str (*user)(json_t *body);	/* the end user's id, or none */
-	void	 (*error)(struct hf_buf *out, const struct hf_refusal *r,
-		    const char *id_tail);
-	void	 (*error_event)(struct hf_buf *out,
-		    const struct hf_refusal *r);
-	void	 (*plain)(struct hf_buf *out, const struct hf_reply *p);
-	void	 (*stream)(struct hf_stream *out, const struct hf_reply *p);
+	int (*check)(const struct hf_bench_headers *h, json_t *body,
+	    struct hf_refusal *r);
+	json_t *(*view)(json_t *body);	     /* new reference */
+	json_t *(*tools)(json_t *body);	     /* names; new, or NULL */
+	struct hf_str (*user)(json_t *body); /* the end user's id, or none */
+	void (*error)(struct hf_buf *out, const struct hf_refusal *r,
+	    const char *id_tail);
+	void (*error_event)(struct hf_buf *out, const struct hf_refusal *r);
+	void (*plain)(struct hf_buf *out, const struct hf_reply *p);
+	void (*stream)(struct hf_stream *out, const struct hf_reply *p);
 	/* The error that stands for an HTTP status. */
-	void	 (*failure)(int status, struct hf_refusal *r);
+	void (*failure)(int status, struct hf_refusal *r);
 };
 extern const struct hf_bench_dialect hf_bench_openai, hf_bench_anthropic;
 
-int	hf_openai_check(const struct hf_bench_headers *h, json_t *body,
-	    struct hf_refusal *r);
-int	hf_anthropic_check(const struct hf_bench_headers *h, json_t *body,
-	    struct hf_refusal *r);
+int hf_openai_check(
+    const struct hf_bench_headers *h, json_t *body, struct hf_refusal *r);
+int hf_anthropic_check(
+    const struct hf_bench_headers *h, json_t *body, struct hf_refusal *r);
 
 /* --- help for both ------------------------------------------------------ */
 
 /* First key of 'o' that is not in the NULL-ended list, or NULL. */
 const char *hf_unknown_key(json_t *o, const char *const *known);
 /* [A-Za-z0-9_-]{1,max} */
-bool	hf_is_token(struct hf_str s, size_t max);
+bool hf_is_token(struct hf_str s, size_t max);
 /* Append compact JSON; does not take the reference. */
-void	hf_buf_json(struct hf_buf *b, json_t *o);
+void hf_buf_json(struct hf_buf *b, json_t *o);
 /* Texts of "text" parts joined by a newline; a string is itself.  Caller
  * frees. */
-char	*hf_parts_text(json_t *content);
+char *hf_parts_text(json_t *content);
 /* Length of the next piece of a text: a word and the spaces behind it. */
-size_t	hf_piece_size(const char *text);
+size_t hf_piece_size(const char *text);
 
 #endif

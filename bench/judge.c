@@ -11,18 +11,20 @@
 #include "base/check.h"
 #include "bench/answer.h"
 
-#define MAX_EXAMPLES	20
+#define MAX_EXAMPLES 20
 
 struct judge {
 	const struct hf_play_conf *conf;
-	struct hf_plays	*plays;
+	struct hf_plays *plays;
 	struct hf_counts *n;
-	struct hf_bleed	*bleed;
-	json_t		*by_user;	/* end user's id -> index of play */
-	json_t		*examples;
-	struct answered { unsigned by[2]; } (*answered)[HF_MAX_TURNS];
-					/* per play and turn: how often the
-					 * first and the second answered */
+	struct hf_bleed *bleed;
+	json_t *by_user; /* end user's id -> index of play */
+	json_t *examples;
+	struct answered {
+		unsigned by[2];
+	} (*answered)[HF_MAX_TURNS];
+	/* per play and turn: how often the
+	 * first and the second answered */
 };
 
 /* --- answers -------------------------------------------------------------- */
@@ -49,8 +51,8 @@ hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
 		struct hf_play *p = &plays->play[i];
 
 		for (unsigned k = 0; k < p->n_answered; k++)
-			p->foreign += hf_bleed_count(b, hf_str(p->answer[k]),
-			    p->c, p->canary);
+			p->foreign += hf_bleed_count(
+			    b, hf_str(p->answer[k]), p->c, p->canary);
 		n->errors += p->error[0] != '\0';
 		count_tries(p, n);
 		n->bleed += p->foreign;
@@ -74,8 +76,8 @@ says(json_t *m, const char *role, const char *text)
 
 /* Message number i of the history up to user message 'turn'. */
 static void
-expected(const struct hf_play *p, unsigned i, const char **role,
-    const char **text)
+expected(
+    const struct hf_play *p, unsigned i, const char **role, const char **text)
 {
 	*role = i == 0 ? "system" : i % 2 == 1 ? "user" : "assistant";
 	if (i == 0)
@@ -96,11 +98,11 @@ hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
 	if (turn > p->n_answered)
 		return "a turn that was not played yet";
 	if (fallback && conf->system[p->system].stateless) {
-		bool lead = says(json_array_get(view, 0), "system",
-		    p->system_text);
+		bool lead =
+		    says(json_array_get(view, 0), "system", p->system_text);
 
-		if (n == 1u + lead && says(json_array_get(view, n - 1),
-		    "user", p->c->user[turn]))
+		if (n == 1u + lead &&
+		    says(json_array_get(view, n - 1), "user", p->c->user[turn]))
 			return NULL;
 		return "more or less than the last user message";
 	}
@@ -122,10 +124,13 @@ doubled(const struct hf_play *p, json_t *view)
 	json_t *m;
 	size_t i;
 
-	json_array_foreach(view, i, m) {
-		int turn = hf_str_is(hf_json_str(json_object_get(m, "role")),
-		    "user") ? hf_conv_turn(p->c, hf_json_str(
-		    json_object_get(m, "text"))) : -1;
+	json_array_foreach(view, i, m)
+	{
+		int turn =
+		    hf_str_is(hf_json_str(json_object_get(m, "role")), "user") ?
+		    hf_conv_turn(
+			p->c, hf_json_str(json_object_get(m, "text"))) :
+		    -1;
 
 		if (turn >= 0 && ++seen[turn] > 1)
 			return true;
@@ -134,22 +139,22 @@ doubled(const struct hf_play *p, json_t *view)
 }
 
 static void
-add_example(struct judge *j, const struct hf_play *p, const char *what,
-    json_t *entry)
+add_example(
+    struct judge *j, const struct hf_play *p, const char *what, json_t *entry)
 {
 	if (json_array_size(j->examples) >= MAX_EXAMPLES)
 		return;
-	json_array_append_new(j->examples, json_pack("{s:s,s:s?,s:O}",
-	    "what", what, "user", p == NULL ? NULL : p->user,
-	    "payload", entry));
+	json_array_append_new(j->examples,
+	    json_pack("{s:s,s:s?,s:O}", "what", what, "user",
+		p == NULL ? NULL : p->user, "payload", entry));
 }
 
 static void
 judge_turn(struct judge *j, struct hf_play *p, unsigned turn, bool fallback,
     json_t *entry)
 {
-	bool fault = !hf_str_is(hf_json_str(json_object_get(entry, "fault")),
-	    "none");
+	bool fault =
+	    !hf_str_is(hf_json_str(json_object_get(entry, "fault")), "none");
 	struct answered *a = &j->answered[p - j->plays->play][turn];
 
 	/* A turn may be bought again by a retry that the client needed, and
@@ -178,8 +183,8 @@ judge_entry(struct judge *j, json_t *entry)
 {
 	struct hf_str user = hf_json_str(json_object_get(entry, "user"));
 	json_t *view = json_object_get(entry, "messages"), *index, *m;
-	bool fallback = !hf_str_is(hf_json_str(json_object_get(entry,
-	    "provider")), "primary");
+	bool fallback = !hf_str_is(
+	    hf_json_str(json_object_get(entry, "provider")), "primary");
 	const char *wrong;
 	struct hf_play *p;
 	unsigned foreign = 0;
@@ -199,11 +204,11 @@ judge_entry(struct judge *j, json_t *entry)
 		return;
 	}
 	p = &j->plays->play[json_integer_value(index)];
-	json_array_foreach(view, i, m)
-		foreign += hf_bleed_count(j->bleed, hf_json_str(
-		    json_object_get(m, "text")), p->c, p->canary);
+	json_array_foreach(view, i, m) foreign += hf_bleed_count(
+	    j->bleed, hf_json_str(json_object_get(m, "text")), p->c, p->canary);
 	turn = hf_conv_turn(p->c, hf_view_last_user(view));
-	wrong = turn < 0 ? "the last user message is not of this conversation" :
+	wrong = turn < 0 ?
+	    "the last user message is not of this conversation" :
 	    hf_judge_payload(j->conf, p, (unsigned)turn, fallback, view);
 	if (wrong != NULL) {
 		p->bad_payloads++;
@@ -232,8 +237,7 @@ read_log(struct judge *j, const char *path, struct hf_error *e)
 		json_t *entry = json_loads(line, JSON_ALLOW_NUL, NULL);
 
 		if (entry == NULL)
-			rc = hf_fail(e, HF_ECORRUPT, "%s: a broken line",
-			    path);
+			rc = hf_fail(e, HF_ECORRUPT, "%s: a broken line", path);
 		else
 			judge_entry(j, entry);
 		json_decref(entry);
@@ -245,23 +249,25 @@ read_log(struct judge *j, const char *path, struct hf_error *e)
 
 int
 hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
-    const char *path, struct hf_counts *n, json_t *examples,
-    struct hf_error *e)
+    const char *path, struct hf_counts *n, json_t *examples, struct hf_error *e)
 {
-	struct judge j = { .conf = conf, .plays = plays, .n = n,
-	    .bleed = hf_bleed_new(conf->suite), .by_user = json_object(),
-	    .examples = examples };
+	struct judge j = { .conf = conf,
+		.plays = plays,
+		.n = n,
+		.bleed = hf_bleed_new(conf->suite),
+		.by_user = json_object(),
+		.examples = examples };
 	int rc;
 
 	j.answered = hf_xcalloc(plays->n_play, sizeof(*j.answered));
 	for (unsigned i = 0; i < plays->n_play; i++)
-		json_object_set_new(j.by_user, plays->play[i].user,
-		    json_integer(i));
+		json_object_set_new(
+		    j.by_user, plays->play[i].user, json_integer(i));
 	rc = read_log(&j, path, e);
 	for (unsigned i = 0; rc == 0 && i < plays->n_play; i++) {
 		struct hf_play *p = &plays->play[i];
-		bool over = p->fallback_answered > 0 &&
-		    p->primary_answered == 0;
+		bool over =
+		    p->fallback_answered > 0 && p->primary_answered == 0;
 
 		n->failed_over += over;
 		n->unasked += over && p->primary_failed == 0;

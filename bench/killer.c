@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_WORKERS	64
+#define MAX_WORKERS 64
 
 void
 hf_killer_init(struct hf_killer *k, pid_t gateway, uint64_t seed)
@@ -79,8 +79,7 @@ hf_killer_kill(void *arg)
 		return;
 	while (n < MAX_WORKERS && (d = readdir(proc)) != NULL)
 		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
-		    parent_of(d->d_name) == k->gateway &&
-		    is_worker(d->d_name))
+		    parent_of(d->d_name) == k->gateway && is_worker(d->d_name))
 			worker[n++] = (pid_t)strtol(d->d_name, NULL, 10);
 	closedir(proc);
 	if (n > 0 && kill(worker[hf_rng_below(&k->rng, n)], SIGKILL) == 0)

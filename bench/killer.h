@@ -11,13 +11,13 @@
 #include "bench/rng.h"
 
 struct hf_killer {
-	pid_t		gateway;	/* the master: only its children die */
-	struct hf_rng	rng;
-	unsigned	kills;
+	pid_t gateway; /* the master: only its children die */
+	struct hf_rng rng;
+	unsigned kills;
 };
 
-void	hf_killer_init(struct hf_killer *k, pid_t gateway, uint64_t seed);
+void hf_killer_init(struct hf_killer *k, pid_t gateway, uint64_t seed);
 /* Kills one worker, if one is there.  'arg' is the killer. */
-void	hf_killer_kill(void *arg);
+void hf_killer_kill(void *arg);
 
 #endif

@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "bench/client.h"
 
-#define START_MS	20000	/* for a child to be ready */
-#define STOP_MS		20000	/* for a child to end by TERM */
-#define LOOK_MS		10	/* between looks at a child's log */
+#define START_MS 20000 /* for a child to be ready */
+#define STOP_MS 20000  /* for a child to end by TERM */
+#define LOOK_MS 10     /* between looks at a child's log */
 
 char *
 hf_launch_path(const struct hf_launch *l, const char *name)
@@ -58,7 +58,7 @@ hf_launch_open(struct hf_launch *l, const char *keep_dir, struct hf_error *e)
 		return 0;
 	}
 	HF_CHECK(asprintf(&l->dir, "%s/continuitybench-XXXXXX",
-	    tmp == NULL || tmp[0] == '\0' ? "/tmp" : tmp) > 0);
+		     tmp == NULL || tmp[0] == '\0' ? "/tmp" : tmp) > 0);
 	if (mkdtemp(l->dir) == NULL) {
 		int rc = hf_fail_errno(e, "%s", l->dir);
 
@@ -73,8 +73,7 @@ hf_launch_open(struct hf_launch *l, const char *keep_dir, struct hf_error *e)
 
 /* In the child: standard streams, then the program. */
 static void
-become(const char *program, char *const argv[], pid_t parent, int out,
-    int err)
+become(const char *program, char *const argv[], pid_t parent, int out, int err)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -158,7 +157,8 @@ read_ready(struct hf_launch *l, int fd, struct hf_error *e)
 	}
 	fclose(f);
 	if (!ready)
-		return hf_fail(e, HF_EUNREACH, "the providers did not start: "
+		return hf_fail(e, HF_EUNREACH,
+		    "the providers did not start: "
 		    "see providers.log");
 	return 0;
 }
@@ -169,16 +169,16 @@ hf_launch_providers(struct hf_launch *l, const struct hf_provider_options *o,
 {
 	char seed[24], self[] = "/proc/self/exe";
 	char *log = hf_launch_path(l, "payloads.jsonl");
-	char *suite = hf_xstrdup(o->suite != NULL ? o->suite :
-	    o->conversations);
+	char *suite =
+	    hf_xstrdup(o->suite != NULL ? o->suite : o->conversations);
 	char *manifest = hf_xstrdup(o->suite != NULL ? "" : o->manifest);
-	char *argv[] = { (char[]){ "continuitybench" },
-	    (char[]){ "providers" }, (char[]){ "--with-parent" },
-	    (char[]){ "--seed" }, seed, (char[]){ "--log" }, log,
-	    o->suite != NULL ? (char[]){ "--suite" } :
-	    (char[]){ "--conversations" }, suite,
-	    o->suite != NULL ? NULL : (char[]){ "--manifest" }, manifest,
-	    NULL };
+	char *argv[] = { (char[]){ "continuitybench" }, (char[]){ "providers" },
+		(char[]){ "--with-parent" }, (char[]){ "--seed" }, seed,
+		(char[]){ "--log" }, log,
+		o->suite != NULL ? (char[]){ "--suite" } :
+				   (char[]){ "--conversations" },
+		suite, o->suite != NULL ? NULL : (char[]){ "--manifest" },
+		manifest, NULL };
 	int fds[2], rc;
 
 	snprintf(seed, sizeof(seed), "%lu", o->seed);
@@ -203,39 +203,39 @@ out:
 /* --- the gateway ---------------------------------------------------------- */
 
 static const char config_text[] =
-"# written by continuitybench: the two systems differ in one key\n"
-"gateway {\n"
-"\tlisten = {\"127.0.0.1:0\"}\n"
-"\tdatabase = \"%s/holdfast.db\"\n"
-"\tcontrol = \"%s/control.sock\"\n"
-"\tworkers = %u\n"
-"}\n"
-"provider primary {\n"
-"\tdialect = \"openai\"\n"
-"\tbase_url = \"%s/v1\"\n"
-"\tapi_key_env = \"HF_BENCH_KEY\"\n"
-"\tconnect_ms = 1000\n"
-"\tfirst_token_ms = %u\n"
-"\ttotal_ms = 10000\n"
-"}\n"
-"provider fallback {\n"
-"\tdialect = \"anthropic\"\n"
-"\tbase_url = \"%s\"\n"
-"\tapi_key_env = \"HF_BENCH_KEY\"\n"
-"\tconnect_ms = 1000\n"
-"\tfirst_token_ms = 10000\n"
-"\ttotal_ms = 20000\n"
-"}\n"
-"route holdfast {\n"
-"\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
-"\tdeadline_ms = 30000\n"
-"\tfailover_payload = \"full\"\n"
-"}\n"
-"route baseline {\n"
-"\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
-"\tdeadline_ms = 30000\n"
-"\tfailover_payload = \"last_user_message\"\n"
-"}\n";
+    "# written by continuitybench: the two systems differ in one key\n"
+    "gateway {\n"
+    "\tlisten = {\"127.0.0.1:0\"}\n"
+    "\tdatabase = \"%s/holdfast.db\"\n"
+    "\tcontrol = \"%s/control.sock\"\n"
+    "\tworkers = %u\n"
+    "}\n"
+    "provider primary {\n"
+    "\tdialect = \"openai\"\n"
+    "\tbase_url = \"%s/v1\"\n"
+    "\tapi_key_env = \"HF_BENCH_KEY\"\n"
+    "\tconnect_ms = 1000\n"
+    "\tfirst_token_ms = %u\n"
+    "\ttotal_ms = 10000\n"
+    "}\n"
+    "provider fallback {\n"
+    "\tdialect = \"anthropic\"\n"
+    "\tbase_url = \"%s\"\n"
+    "\tapi_key_env = \"HF_BENCH_KEY\"\n"
+    "\tconnect_ms = 1000\n"
+    "\tfirst_token_ms = 10000\n"
+    "\ttotal_ms = 20000\n"
+    "}\n"
+    "route holdfast {\n"
+    "\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
+    "\tdeadline_ms = 30000\n"
+    "\tfailover_payload = \"full\"\n"
+    "}\n"
+    "route baseline {\n"
+    "\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
+    "\tdeadline_ms = 30000\n"
+    "\tfailover_payload = \"last_user_message\"\n"
+    "}\n";
 
 static int
 write_config(struct hf_launch *l, const struct hf_gateway_options *o,
@@ -263,7 +263,8 @@ find_program(const char *name)
 	for (unsigned i = 0; n > 0 && i < hf_countof(at); i++) {
 		self[n] = '\0';
 		HF_CHECK(asprintf(&path, "%.*s/%s%s",
-		    (int)(strrchr(self, '/') - self), self, at[i], name) > 0);
+			     (int)(strrchr(self, '/') - self), self, at[i],
+			     name) > 0);
 		if (access(path, X_OK) == 0)
 			return path;
 		free(path);
@@ -303,32 +304,36 @@ await_gateway(struct hf_launch *l, const char *log, struct hf_error *e)
 	while (hf_now_us() < end) {
 		if (waitpid(l->gateway, NULL, WNOHANG) != 0) {
 			l->gateway = 0;
-			return hf_fail(e, HF_EUNREACH, "the gateway ended at "
-			    "its start: see %s", log);
+			return hf_fail(e, HF_EUNREACH,
+			    "the gateway ended at "
+			    "its start: see %s",
+			    log);
 		}
 		if (find_address(log, addr, sizeof(addr))) {
-			snprintf(ready, sizeof(ready), "http://%s/readyz",
-			    addr);
+			snprintf(
+			    ready, sizeof(ready), "http://%s/readyz", addr);
 			if (hf_client_get(ready) == 200) {
-				snprintf(l->url, sizeof(l->url),
-				    "http://%s/v1", addr);
+				snprintf(l->url, sizeof(l->url), "http://%s/v1",
+				    addr);
 				return 0;
 			}
 		}
 		nap();
 	}
-	return hf_fail(e, HF_ETIMEOUT, "the gateway was not ready in %d ms: "
-	    "see %s", START_MS, log);
+	return hf_fail(e, HF_ETIMEOUT,
+	    "the gateway was not ready in %d ms: "
+	    "see %s",
+	    START_MS, log);
 }
 
 int
-hf_launch_gateway(struct hf_launch *l, const struct hf_gateway_options *o,
-    struct hf_error *e)
+hf_launch_gateway(
+    struct hf_launch *l, const struct hf_gateway_options *o, struct hf_error *e)
 {
 	char *conf = hf_launch_path(l, "holdfast.conf");
 	char *log = hf_launch_path(l, "holdfast.log");
 	char *program = o->program == NULL ? find_program("holdfast") :
-	    hf_xstrdup(o->program);
+					     hf_xstrdup(o->program);
 	char *argv[] = { program, (char[]){ "-c" }, conf, NULL };
 	int rc;
 
@@ -336,12 +341,12 @@ hf_launch_gateway(struct hf_launch *l, const struct hf_gateway_options *o,
 	setenv("HF_BENCH_KEY", "bench-key-of-no-value", 1);
 	rc = write_config(l, o, conf, e);
 	if (rc == 0)
-		rc = start(l, program, argv, -1, "holdfast.log", &l->gateway,
-		    e);
+		rc =
+		    start(l, program, argv, -1, "holdfast.log", &l->gateway, e);
 	if (rc == 0)
 		rc = await_gateway(l, log, e);
 	if (rc != 0)
-		l->keep = true;		/* the logs tell why */
+		l->keep = true; /* the logs tell why */
 	free(program);
 	free(conf);
 	free(log);
@@ -363,16 +368,16 @@ run_ctl(struct hf_launch *l, bool help)
 	char *conf = hf_launch_path(l, "holdfast.conf");
 	char *log = hf_launch_path(l, "verify.log");
 	char *verify[] = { program, (char[]){ "-c" }, conf,
-	    (char[]){ "sessions" }, (char[]){ "verify" },
-	    (char[]){ "--all" }, NULL };
+		(char[]){ "sessions" }, (char[]){ "verify" },
+		(char[]){ "--all" }, NULL };
 	char *usage[] = { program, (char[]){ "--help" }, NULL };
 	int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	int status = -1;
 	pid_t pid;
 
 	if (fd >= 0) {
-		if (start(l, program, help ? usage : verify, fd,
-		    "verify.log", &pid, NULL) == 0)
+		if (start(l, program, help ? usage : verify, fd, "verify.log",
+			&pid, NULL) == 0)
 			waitpid(pid, &status, 0);
 		close(fd);
 	}
@@ -399,8 +404,7 @@ hf_launch_verify(struct hf_launch *l)
 }
 
 static int
-remove_one(const char *path, const struct stat *st, int what,
-    struct FTW *at)
+remove_one(const char *path, const struct stat *st, int what, struct FTW *at)
 {
 	(void)st;
 	(void)what;

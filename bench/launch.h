@@ -11,45 +11,43 @@
 #include "base/hf.h"
 
 struct hf_launch {
-	char	*dir;			/* made by hf_launch_open() */
-	bool	 keep;
-	pid_t	 providers, gateway;	/* 0: not started */
-	char	 primary[64], fallback[64]; /* base URLs without path */
-	char	 url[80];		/* of the gateway, with /v1 */
+	char *dir; /* made by hf_launch_open() */
+	bool keep;
+	pid_t providers, gateway;	/* 0: not started */
+	char primary[64], fallback[64]; /* base URLs without path */
+	char url[80];			/* of the gateway, with /v1 */
 };
 
 /* 'keep_dir': use and keep this directory instead of a temporary one. */
-int	hf_launch_open(struct hf_launch *l, const char *keep_dir,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_launch_open(struct hf_launch *l, const char *keep_dir,
+    struct hf_error *e) HF_MUST_CHECK;
 struct hf_provider_options {
-	const char	*suite;		/* NULL: a published set: */
-	const char	*conversations, *manifest;
-	unsigned long	 seed;
+	const char *suite; /* NULL: a published set: */
+	const char *conversations, *manifest;
+	unsigned long seed;
 };
 /* "continuitybench providers" with a log at DIR/payloads.jsonl. */
-int	hf_launch_providers(struct hf_launch *l,
-	    const struct hf_provider_options *o, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_launch_providers(struct hf_launch *l,
+    const struct hf_provider_options *o, struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_gateway_options {
-	const char	*program;	/* NULL: beside this program */
-	unsigned	 workers;
-	unsigned	 first_token_ms;
+	const char *program; /* NULL: beside this program */
+	unsigned workers;
+	unsigned first_token_ms;
 };
 /* Writes DIR/holdfast.conf with the routes "holdfast" and "baseline", starts
  * the daemon and waits until it is ready. */
-int	hf_launch_gateway(struct hf_launch *l,
-	    const struct hf_gateway_options *o, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_launch_gateway(struct hf_launch *l, const struct hf_gateway_options *o,
+    struct hf_error *e) HF_MUST_CHECK;
 /* "holdfastctl sessions verify --all" against the running gateway, its output
  * in DIR/verify.log: its exit status as of waitpid(), or -1: there is no such
  * program, or it has no such verb. */
-int	hf_launch_verify(struct hf_launch *l);
+int hf_launch_verify(struct hf_launch *l);
 /* Ends the gateway by TERM; its exit status, as from waitpid(). */
-int	hf_launch_stop_gateway(struct hf_launch *l);
+int hf_launch_stop_gateway(struct hf_launch *l);
 /* Stops what runs; removes the directory unless it is kept. */
-void	hf_launch_close(struct hf_launch *l);
+void hf_launch_close(struct hf_launch *l);
 /* DIR/name; caller frees. */
-char	*hf_launch_path(const struct hf_launch *l, const char *name);
+char *hf_launch_path(const struct hf_launch *l, const char *name);
 
 #endif

@@ -16,8 +16,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } verbs[] = {
 	{ "run", "play a suite against a gateway and judge it", hf_cmd_run },
-	{ "providers", "serve the faithful providers alone",
-	  hf_cmd_providers },
+	{ "providers", "serve the faithful providers alone", hf_cmd_providers },
 	{ "suites", "list the suites", hf_cmd_suites },
 };
 
@@ -28,9 +27,10 @@ usage(FILE *f)
 	for (unsigned i = 0; i < hf_countof(verbs); i++)
 		fprintf(f, "  %-10s %s\n", verbs[i].name, verbs[i].help);
 	fputs("\n\"continuitybench VERB --help\" tells more; "
-	    "--version prints the version.\n"
-	    "Exit codes: 0 ok, 1 a check failed, 2 usage, 4 a gateway or "
-	    "provider did not come up.\n", f);
+	      "--version prints the version.\n"
+	      "Exit codes: 0 ok, 1 a check failed, 2 usage, 4 a gateway or "
+	      "provider did not come up.\n",
+	    f);
 }
 
 int

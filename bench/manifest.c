@@ -13,7 +13,7 @@
 
 static const struct {
 	const char *name;
-	int	    status;
+	int status;
 } kinds[HF_FAULT_COUNT] = {
 #define HF_FAULT_ROW(id, name, status) { name, status },
 	HF_FAULT_KINDS(HF_FAULT_ROW)
@@ -80,22 +80,25 @@ parse_row(struct hf_fault_row *r, json_t *o, struct hf_error *e)
 	memset(r, 0, sizeof(*r));
 	r->turn = -1;
 	if (json_unpack_ex(o, &je, JSON_STRICT,
-	    "{s?s s?s s?s s?i s?i s:s s?i s?i s?i}",
-	    "provider", &provider, "conversation", &conversation,
-	    "contains", &contains, "turn", &r->turn, "attempt", &r->attempt,
-	    "fault", &fault, "delay_ms", &delay, "chunks", &chunks,
-	    "retry_after_s", &retry) != 0)
+		"{s?s s?s s?s s?i s?i s:s s?i s?i s?i}", "provider", &provider,
+		"conversation", &conversation, "contains", &contains, "turn",
+		&r->turn, "attempt", &r->attempt, "fault", &fault, "delay_ms",
+		&delay, "chunks", &chunks, "retry_after_s", &retry) != 0)
 		return hf_fail(e, HF_EINVAL, "manifest row: %s", je.text);
 	if (hf_fault_parse(fault, &r->fault.kind) != 0)
-		return hf_fail(e, HF_EINVAL, "manifest row: unknown fault "
-		    "'%s'", fault);
+		return hf_fail(e, HF_EINVAL,
+		    "manifest row: unknown fault "
+		    "'%s'",
+		    fault);
 	if (strlen(provider) >= sizeof(r->provider) ||
 	    strlen(conversation) >= sizeof(r->conversation) ||
 	    strlen(contains) >= sizeof(r->contains))
-		return hf_fail(e, HF_EINVAL, "manifest row: a value is too "
+		return hf_fail(e, HF_EINVAL,
+		    "manifest row: a value is too "
 		    "long");
 	if (delay < 0 || chunks < 0 || retry < 0 || r->attempt < 0)
-		return hf_fail(e, HF_EINVAL, "manifest row: a negative "
+		return hf_fail(e, HF_EINVAL,
+		    "manifest row: a negative "
 		    "number");
 	memcpy(r->provider, provider, strlen(provider) + 1);
 	memcpy(r->conversation, conversation, strlen(conversation) + 1);
@@ -115,7 +118,8 @@ hf_manifest_parse(struct hf_manifest *m, json_t *root, struct hf_error *e)
 
 	if (!json_is_array(rows))
 		return hf_fail(e, HF_EINVAL, "manifest: no array \"faults\"");
-	json_array_foreach(rows, i, o) {
+	json_array_foreach(rows, i, o)
+	{
 		int rc = parse_row(&r, o, e);
 
 		if (rc != 0)
@@ -134,8 +138,8 @@ hf_manifest_load(struct hf_manifest *m, const char *path, struct hf_error *e)
 
 	root = json_load_file(path, JSON_REJECT_DUPLICATES, &je);
 	if (root == NULL)
-		return hf_fail(e, HF_EINVAL, "%s:%d: %s", path, je.line,
-		    je.text);
+		return hf_fail(
+		    e, HF_EINVAL, "%s:%d: %s", path, je.line, je.text);
 	rc = hf_manifest_parse(m, root, e);
 	json_decref(root);
 	return rc;

@@ -11,54 +11,53 @@
 #include "base/hf.h"
 
 /* enumerator, name in manifests, HTTP status (0: not a status) */
-#define HF_FAULT_KINDS(X)						\
-	X(NONE,		"none",		0)				\
-	X(SILENCE,	"silence",	0)	/* reads, says nothing */ \
-	X(HEADERS,	"headers",	0)	/* status line, no body */ \
-	X(CLOSE,	"close",	0)	/* FIN before any byte */ \
-	X(RESET,	"reset",	0)	/* RST before any byte */ \
-	X(SLOW,		"slow",		0)	/* delay_ms, then right */ \
-	X(CUT,		"cut",		0)	/* FIN after 'chunks' */ \
-	X(CUT_RESET,	"cut_reset",	0)	/* RST after 'chunks' */ \
-	X(STALL,	"stall",	0)	/* silence after 'chunks' */ \
-	X(STREAM_ERROR,	"stream_error",	0)	/* error event after them */ \
-	X(NO_END,	"no_end",	0)	/* all text, no terminal mark */ \
-	X(GARBAGE,	"garbage",	0)	/* 200 with broken JSON */ \
-	X(HTTP_400,	"http_400",	400)				\
-	X(HTTP_401,	"http_401",	401)				\
-	X(HTTP_404,	"http_404",	404)				\
-	X(HTTP_429,	"http_429",	429)				\
-	X(HTTP_500,	"http_500",	500)				\
-	X(HTTP_502,	"http_502",	502)	/* an HTML page, as proxies */ \
-	X(HTTP_503,	"http_503",	503)				\
-	X(HTTP_529,	"http_529",	529)
+#define HF_FAULT_KINDS(X)                                                   \
+	X(NONE, "none", 0)                                                  \
+	X(SILENCE, "silence", 0)	   /* reads, says nothing */        \
+	X(HEADERS, "headers", 0)	   /* status line, no body */       \
+	X(CLOSE, "close", 0)		   /* FIN before any byte */        \
+	X(RESET, "reset", 0)		   /* RST before any byte */        \
+	X(SLOW, "slow", 0)		   /* delay_ms, then right */       \
+	X(CUT, "cut", 0)		   /* FIN after 'chunks' */         \
+	X(CUT_RESET, "cut_reset", 0)	   /* RST after 'chunks' */         \
+	X(STALL, "stall", 0)		   /* silence after 'chunks' */     \
+	X(STREAM_ERROR, "stream_error", 0) /* error event after them */     \
+	X(NO_END, "no_end", 0)		   /* all text, no terminal mark */ \
+	X(GARBAGE, "garbage", 0)	   /* 200 with broken JSON */       \
+	X(HTTP_400, "http_400", 400)                                        \
+	X(HTTP_401, "http_401", 401)                                        \
+	X(HTTP_404, "http_404", 404)                                        \
+	X(HTTP_429, "http_429", 429)                                        \
+	X(HTTP_500, "http_500", 500)                                        \
+	X(HTTP_502, "http_502", 502) /* an HTML page, as proxies */         \
+	X(HTTP_503, "http_503", 503)                                        \
+	X(HTTP_529, "http_529", 529)
 
 enum hf_fault_kind {
 #define HF_FAULT_ENUM(id, name, status) HF_FAULT_##id,
 	HF_FAULT_KINDS(HF_FAULT_ENUM)
 #undef HF_FAULT_ENUM
-	HF_FAULT_COUNT
+	    HF_FAULT_COUNT
 };
 
 const char *hf_fault_name(enum hf_fault_kind k);
-int	hf_fault_status(enum hf_fault_kind k);	/* 0: not an HTTP status */
-int	hf_fault_parse(const char *name, enum hf_fault_kind *out)
-	    HF_MUST_CHECK;
+int hf_fault_status(enum hf_fault_kind k); /* 0: not an HTTP status */
+int hf_fault_parse(const char *name, enum hf_fault_kind *out) HF_MUST_CHECK;
 
 struct hf_bench_fault {
 	enum hf_fault_kind kind;
 	unsigned delay_ms;	/* slow */
 	unsigned chunks;	/* cut, cut_reset, stall, stream_error */
-	unsigned retry_after_s;	/* with an HTTP status; 0: no header */
+	unsigned retry_after_s; /* with an HTTP status; 0: no header */
 };
 
 struct hf_fault_row {
-	char	provider[16];		/* "": any */
-	char	conversation[64];	/* "": any */
-	char	contains[96];		/* in the last user text; "": any */
-	int	turn;			/* user messages before it; -1: any */
-	int	attempt;		/* from 1, at this provider, for this
-					 * conversation and turn; 0: any */
+	char provider[16];     /* "": any */
+	char conversation[64]; /* "": any */
+	char contains[96];     /* in the last user text; "": any */
+	int turn;	       /* user messages before it; -1: any */
+	int attempt;	       /* from 1, at this provider, for this
+				* conversation and turn; 0: any */
 	struct hf_bench_fault fault;
 };
 
@@ -67,26 +66,26 @@ struct hf_manifest {
 	unsigned n_row;
 };
 
-void	hf_manifest_init(struct hf_manifest *m);
-void	hf_manifest_free(struct hf_manifest *m);
-void	hf_manifest_add(struct hf_manifest *m, const struct hf_fault_row *r);
+void hf_manifest_init(struct hf_manifest *m);
+void hf_manifest_free(struct hf_manifest *m);
+void hf_manifest_add(struct hf_manifest *m, const struct hf_fault_row *r);
 /*
  * {"faults":[{"provider":"primary","conversation":"p001","turn":3,
  *   "attempt":1,"contains":"text","fault":"http_429","retry_after_s":1,
  *   "delay_ms":0,"chunks":0}]}; all but "fault" may be left out.
  */
-int	hf_manifest_parse(struct hf_manifest *m, json_t *root,
-	    struct hf_error *e) HF_MUST_CHECK;
-int	hf_manifest_load(struct hf_manifest *m, const char *path,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_manifest_parse(
+    struct hf_manifest *m, json_t *root, struct hf_error *e) HF_MUST_CHECK;
+int hf_manifest_load(
+    struct hf_manifest *m, const char *path, struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_fault_query {
 	struct hf_str provider, conversation, last_user;
-	int	turn;		/* -1: not known */
-	int	attempt;
+	int turn; /* -1: not known */
+	int attempt;
 };
 /* The first row that matches; kind NONE without one. */
-struct hf_bench_fault hf_manifest_match(const struct hf_manifest *m,
-	    const struct hf_fault_query *q);
+struct hf_bench_fault hf_manifest_match(
+    const struct hf_manifest *m, const struct hf_fault_query *q);
 
 #endif

@@ -14,13 +14,14 @@ view_calls(json_t *calls)
 	json_t *out = json_array(), *c;
 	size_t i;
 
-	json_array_foreach(calls, i, c) {
+	json_array_foreach(calls, i, c)
+	{
 		json_t *f = json_object_get(c, "function");
 
-		json_array_append_new(out, json_pack("{s:O,s:O,s:O}",
-		    "id", json_object_get(c, "id"),
-		    "name", json_object_get(f, "name"),
-		    "arguments", json_object_get(f, "arguments")));
+		json_array_append_new(out,
+		    json_pack("{s:O,s:O,s:O}", "id", json_object_get(c, "id"),
+			"name", json_object_get(f, "name"), "arguments",
+			json_object_get(f, "arguments")));
 	}
 	return out;
 }
@@ -31,7 +32,8 @@ openai_view(json_t *body)
 	json_t *out = json_array(), *m;
 	size_t i;
 
-	json_array_foreach(json_object_get(body, "messages"), i, m) {
+	json_array_foreach(json_object_get(body, "messages"), i, m)
+	{
 		json_t *calls = json_object_get(m, "tool_calls");
 		json_t *id = json_object_get(m, "tool_call_id");
 		struct hf_str role = hf_json_str(json_object_get(m, "role"));
@@ -40,8 +42,8 @@ openai_view(json_t *body)
 
 		if (hf_str_is(role, "developer"))
 			role = HF_STR("system");
-		v = json_pack("{s:s%,s:s}", "role", role.p, role.size,
-		    "text", text);
+		v = json_pack(
+		    "{s:s%,s:s}", "role", role.p, role.size, "text", text);
 		HF_CHECK(v != NULL);
 		free(text);
 		if (calls != NULL)
@@ -62,9 +64,8 @@ openai_tools(json_t *body)
 	if (tools == NULL)
 		return NULL;
 	out = json_array();
-	json_array_foreach(tools, i, t)
-		json_array_append(out, json_object_get(json_object_get(t,
-		    "function"), "name"));
+	json_array_foreach(tools, i, t) json_array_append(
+	    out, json_object_get(json_object_get(t, "function"), "name"));
 	return out;
 }
 
@@ -77,10 +78,10 @@ openai_user(json_t *body)
 static json_t *
 error_object(const struct hf_refusal *r)
 {
-	return json_pack("{s:{s:s,s:s,s:o,s:o}}", "error",
-	    "message", r->message, "type", r->type,
-	    "param", r->param[0] ? json_string(r->param) : json_null(),
-	    "code", r->code[0] ? json_string(r->code) : json_null());
+	return json_pack("{s:{s:s,s:s,s:o,s:o}}", "error", "message",
+	    r->message, "type", r->type, "param",
+	    r->param[0] ? json_string(r->param) : json_null(), "code",
+	    r->code[0] ? json_string(r->code) : json_null());
 }
 
 static void
@@ -108,12 +109,11 @@ static json_t *
 usage_object(const struct hf_reply *p)
 {
 	return json_pack("{s:i,s:i,s:i,s:{s:i,s:i},s:{s:i,s:i}}",
-	    "prompt_tokens", (int)p->input_tokens,
-	    "completion_tokens", (int)p->output_tokens,
-	    "total_tokens", (int)(p->input_tokens + p->output_tokens),
-	    "prompt_tokens_details", "cached_tokens", 0, "audio_tokens", 0,
-	    "completion_tokens_details", "reasoning_tokens", 0,
-	    "audio_tokens", 0);
+	    "prompt_tokens", (int)p->input_tokens, "completion_tokens",
+	    (int)p->output_tokens, "total_tokens",
+	    (int)(p->input_tokens + p->output_tokens), "prompt_tokens_details",
+	    "cached_tokens", 0, "audio_tokens", 0, "completion_tokens_details",
+	    "reasoning_tokens", 0, "audio_tokens", 0);
 }
 
 static void
@@ -128,16 +128,17 @@ full_calls(const struct hf_reply *p)
 	json_t *out = json_array(), *c;
 	size_t i;
 
-	json_array_foreach(p->answer->calls, i, c) {
+	json_array_foreach(p->answer->calls, i, c)
+	{
 		struct hf_buf id;
 
 		hf_buf_init(&id, HF_BUF_NOCAP);
 		call_id(&id, p, i);
-		json_array_append_new(out, json_pack(
-		    "{s:s,s:s,s:{s:O,s:O}}", "id", id.data,
-		    "type", "function", "function",
-		    "name", json_object_get(c, "name"),
-		    "arguments", json_object_get(c, "arguments")));
+		json_array_append_new(out,
+		    json_pack("{s:s,s:s,s:{s:O,s:O}}", "id", id.data, "type",
+			"function", "function", "name",
+			json_object_get(c, "name"), "arguments",
+			json_object_get(c, "arguments")));
 		hf_buf_free(&id);
 	}
 	return out;
@@ -149,18 +150,17 @@ openai_plain(struct hf_buf *out, const struct hf_reply *p)
 	const struct hf_answer *a = p->answer;
 	json_t *msg, *o;
 
-	msg = json_pack("{s:s,s:o,s:n,s:[]}", "role", "assistant",
-	    "content", a->text == NULL ? json_null() : json_string(a->text),
-	    "refusal", "annotations");
+	msg = json_pack("{s:s,s:o,s:n,s:[]}", "role", "assistant", "content",
+	    a->text == NULL ? json_null() : json_string(a->text), "refusal",
+	    "annotations");
 	if (a->calls != NULL)
 		json_object_set_new(msg, "tool_calls", full_calls(p));
-	o = json_pack("{s:s+,s:s,s:I,s:s,s:s,s:[{s:i,s:o,s:n,s:s}],s:o}",
-	    "id", "chatcmpl-", p->id_tail, "object", "chat.completion",
-	    "created", (json_int_t)p->created_s, "model", p->model,
-	    "service_tier", "default", "choices", "index", 0,
-	    "message", msg, "logprobs",
-	    "finish_reason", a->calls == NULL ? "stop" : "tool_calls",
-	    "usage", usage_object(p));
+	o = json_pack("{s:s+,s:s,s:I,s:s,s:s,s:[{s:i,s:o,s:n,s:s}],s:o}", "id",
+	    "chatcmpl-", p->id_tail, "object", "chat.completion", "created",
+	    (json_int_t)p->created_s, "model", p->model, "service_tier",
+	    "default", "choices", "index", 0, "message", msg, "logprobs",
+	    "finish_reason", a->calls == NULL ? "stop" : "tool_calls", "usage",
+	    usage_object(p));
 	HF_CHECK(o != NULL);
 	hf_buf_json(out, o);
 	json_decref(o);
@@ -171,12 +171,10 @@ static void
 put_chunk(struct hf_buf *out, const struct hf_reply *p, json_t *delta,
     const char *finish)
 {
-	json_t *o = json_pack(
-	    "{s:s+,s:s,s:I,s:s,s:[{s:i,s:o,s:n,s:s?}]}",
-	    "id", "chatcmpl-", p->id_tail, "object", "chat.completion.chunk",
-	    "created", (json_int_t)p->created_s, "model", p->model,
-	    "choices", "index", 0, "delta", delta, "logprobs",
-	    "finish_reason", finish);
+	json_t *o = json_pack("{s:s+,s:s,s:I,s:s,s:[{s:i,s:o,s:n,s:s?}]}", "id",
+	    "chatcmpl-", p->id_tail, "object", "chat.completion.chunk",
+	    "created", (json_int_t)p->created_s, "model", p->model, "choices",
+	    "index", 0, "delta", delta, "logprobs", "finish_reason", finish);
 
 	HF_CHECK(o != NULL);
 	if (p->usage)
@@ -196,19 +194,22 @@ put_call(struct hf_stream *out, const struct hf_reply *p, size_t i, json_t *c)
 
 	hf_buf_init(&id, HF_BUF_NOCAP);
 	call_id(&id, p, i);
-	put_chunk(hf_stream_add(out), p, json_pack(
-	    "{s:[{s:i,s:s,s:s,s:{s:O,s:s}}]}", "tool_calls", "index", (int)i,
-	    "id", id.data, "type", "function", "function",
-	    "name", json_object_get(c, "name"), "arguments", ""), NULL);
+	put_chunk(hf_stream_add(out), p,
+	    json_pack("{s:[{s:i,s:s,s:s,s:{s:O,s:s}}]}", "tool_calls", "index",
+		(int)i, "id", id.data, "type", "function", "function", "name",
+		json_object_get(c, "name"), "arguments", ""),
+	    NULL);
 	hf_buf_free(&id);
 	/* In two fragments, split between characters. */
 	while (half < args.size && ((unsigned char)args.p[half] & 0xc0) == 0x80)
 		half++;
 	for (int k = 0; k < 2; k++)
-		put_chunk(hf_stream_add(out), p, json_pack(
-		    "{s:[{s:i,s:{s:s%}}]}", "tool_calls", "index", (int)i,
-		    "function", "arguments", k == 0 ? args.p : args.p + half,
-		    k == 0 ? half : args.size - half), NULL);
+		put_chunk(hf_stream_add(out), p,
+		    json_pack("{s:[{s:i,s:{s:s%}}]}", "tool_calls", "index",
+			(int)i, "function", "arguments",
+			k == 0 ? args.p : args.p + half,
+			k == 0 ? half : args.size - half),
+		    NULL);
 }
 
 static void
@@ -218,24 +219,23 @@ openai_stream(struct hf_stream *out, const struct hf_reply *p)
 	json_t *c;
 	size_t i;
 
-	put_chunk(&out->head, p, json_pack("{s:s,s:o,s:n}", "role",
-	    "assistant", "content", a->calls == NULL ? json_string("") :
-	    json_null(), "refusal"), NULL);
+	put_chunk(&out->head, p,
+	    json_pack("{s:s,s:o,s:n}", "role", "assistant", "content",
+		a->calls == NULL ? json_string("") : json_null(), "refusal"),
+	    NULL);
 	for (const char *t = a->text; t != NULL && *t != '\0';) {
 		size_t n = hf_piece_size(t);
 
-		put_chunk(hf_stream_add(out), p, json_pack("{s:s%}",
-		    "content", t, n), NULL);
+		put_chunk(hf_stream_add(out), p,
+		    json_pack("{s:s%}", "content", t, n), NULL);
 		t += n;
 	}
-	json_array_foreach(a->calls, i, c)
-		put_call(out, p, i, c);
+	json_array_foreach(a->calls, i, c) put_call(out, p, i, c);
 	put_chunk(&out->tail, p, json_object(),
 	    a->calls == NULL ? "stop" : "tool_calls");
 	if (p->usage) {
-		json_t *o = json_pack("{s:s+,s:s,s:I,s:s,s:[],s:o}",
-		    "id", "chatcmpl-", p->id_tail,
-		    "object", "chat.completion.chunk",
+		json_t *o = json_pack("{s:s+,s:s,s:I,s:s,s:[],s:o}", "id",
+		    "chatcmpl-", p->id_tail, "object", "chat.completion.chunk",
 		    "created", (json_int_t)p->created_s, "model", p->model,
 		    "choices", "usage", usage_object(p));
 

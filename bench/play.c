@@ -21,23 +21,23 @@
 
 struct stage {
 	const struct hf_play_conf *conf;
-	struct hf_plays	*plays;
+	struct hf_plays *plays;
 	struct hf_client *client;
-	unsigned	 next;		/* play to start */
-	unsigned	 ended;
-	int64_t		 told_us;	/* of the last progress line */
+	unsigned next; /* play to start */
+	unsigned ended;
+	int64_t told_us; /* of the last progress line */
 };
 
 struct actor {
-	struct stage	*stage;
-	struct hf_play	*play;
+	struct stage *stage;
+	struct hf_play *play;
 };
 
-static void	take_turn(struct actor *a);
+static void take_turn(struct actor *a);
 
 unsigned
-hf_play_index(const struct hf_play_conf *c, unsigned run, unsigned conv,
-    unsigned system)
+hf_play_index(
+    const struct hf_play_conf *c, unsigned run, unsigned conv, unsigned system)
 {
 	return (run * c->suite->n_conv + conv) * c->n_system + system;
 }
@@ -58,14 +58,13 @@ messages(const struct hf_play_conf *conf, const struct hf_play *p)
 	json_t *out = json_array();
 
 	if (turn == 0 || conf->full_history)
-		json_array_append_new(out, message("system",
-		    p->system_text));
+		json_array_append_new(out, message("system", p->system_text));
 	if (conf->full_history) {
 		for (unsigned i = 0; i < turn; i++) {
-			json_array_append_new(out, message("user",
-			    p->c->user[i]));
-			json_array_append_new(out, message("assistant",
-			    p->answer[i]));
+			json_array_append_new(
+			    out, message("user", p->c->user[i]));
+			json_array_append_new(
+			    out, message("assistant", p->answer[i]));
 		}
 	}
 	json_array_append_new(out, message("user", p->c->user[turn]));
@@ -79,8 +78,8 @@ progress(struct stage *s)
 	bool end = s->ended == s->plays->n_play;
 	int64_t now = hf_now_us();
 
-	if (s->conf->quiet || (!end && (now - s->told_us < 1000000 ||
-	    !isatty(STDERR_FILENO))))
+	if (s->conf->quiet ||
+	    (!end && (now - s->told_us < 1000000 || !isatty(STDERR_FILENO))))
 		return;
 	s->told_us = now;
 	fprintf(stderr, "%s%u of %u conversations played%s",
@@ -142,10 +141,9 @@ take_turn(struct actor *a)
 {
 	const struct hf_play_conf *conf = a->stage->conf;
 	struct hf_play *p = a->play;
-	json_t *body = json_pack("{s:s,s:o,s:s,s:b}",
-	    "model", conf->system[p->system].model,
-	    "messages", messages(conf, p), "user", p->user,
-	    "stream", conf->stream);
+	json_t *body = json_pack("{s:s,s:o,s:s,s:b}", "model",
+	    conf->system[p->system].model, "messages", messages(conf, p),
+	    "user", p->user, "stream", conf->stream);
 	char key[sizeof(p->session) + 16];
 	struct hf_buf b;
 
@@ -154,8 +152,8 @@ take_turn(struct actor *a)
 	hf_buf_json(&b, body);
 	json_decref(body);
 	snprintf(key, sizeof(key), "%s.t%u", p->session, p->n_answered + 1);
-	hf_client_call(a->stage->client, p->session, conf->idempotency_key ?
-	    key : NULL, hf_buf_str(&b), on_called, a);
+	hf_client_call(a->stage->client, p->session,
+	    conf->idempotency_key ? key : NULL, hf_buf_str(&b), on_called, a);
 	hf_buf_free(&b);
 }
 
@@ -163,8 +161,8 @@ static void
 set_up(const struct hf_play_conf *conf, struct hf_plays *plays)
 {
 	/* An endpoint that remembers must not know our sessions already. */
-	unsigned long long nonce = (unsigned long long)time(NULL) << 20 ^
-	    (unsigned long long)getpid();
+	unsigned long long nonce =
+	    (unsigned long long)time(NULL) << 20 ^ (unsigned long long)getpid();
 
 	plays->n_play = conf->n_run * conf->suite->n_conv * conf->n_system;
 	plays->play = hf_xcalloc(plays->n_play, sizeof(*plays->play));
@@ -175,22 +173,22 @@ set_up(const struct hf_play_conf *conf, struct hf_plays *plays)
 		p->conv = i / conf->n_system % conf->suite->n_conv;
 		p->run = i / conf->n_system / conf->suite->n_conv;
 		p->c = &conf->suite->conv[p->conv];
-		hf_suite_canary(conf->suite, p->system, p->run, p->conv,
-		    p->canary);
+		hf_suite_canary(
+		    conf->suite, p->system, p->run, p->conv, p->canary);
 		p->system_text = hf_suite_system(p->canary);
 		snprintf(p->user, sizeof(p->user), "%s.r%u.%s", p->c->id,
 		    p->run + 1, conf->system[p->system].name);
-		snprintf(p->session, sizeof(p->session), "bench-%llx-%s",
-		    nonce, p->user);
+		snprintf(p->session, sizeof(p->session), "bench-%llx-%s", nonce,
+		    p->user);
 	}
 }
 
 int
-hf_play_all(const struct hf_play_conf *conf, struct hf_plays *out,
-    struct hf_error *e)
+hf_play_all(
+    const struct hf_play_conf *conf, struct hf_plays *out, struct hf_error *e)
 {
 	struct hf_client_conf cc = { conf->url, conf->api_key, conf->stream,
-	    conf->local, conf->timeout_ms, conf->retries };
+		conf->local, conf->timeout_ms, conf->retries };
 	struct stage s = { .conf = conf, .plays = out };
 	int64_t began = hf_now_us();
 	int rc;
@@ -198,10 +196,10 @@ hf_play_all(const struct hf_play_conf *conf, struct hf_plays *out,
 	set_up(conf, out);
 	s.client = hf_client_new(&cc);
 	if (conf->tick != NULL)
-		hf_client_tick(s.client, conf->tick_ms, conf->tick,
-		    conf->tick_arg);
+		hf_client_tick(
+		    s.client, conf->tick_ms, conf->tick, conf->tick_arg);
 	for (unsigned i = 0; i < conf->concurrency && s.next < out->n_play;
-	    i++) {
+	     i++) {
 		struct actor *a = hf_xcalloc(1, sizeof(*a));
 
 		a->stage = &s;

@@ -17,15 +17,15 @@
 struct listener {
 	struct hf_providers *p;
 	struct hf_server *server;
-	char		 name[16];
-	struct listener	*next;
+	char name[16];
+	struct listener *next;
 };
 
 struct hf_providers {
 	struct hf_providers_conf conf;
-	struct listener	*listeners;
-	json_t		*attempts;	/* "provider|user|turn" -> count */
-	uint64_t	 serial;	/* of requests; makes ids unique */
+	struct listener *listeners;
+	json_t *attempts; /* "provider|user|turn" -> count */
+	uint64_t serial;  /* of requests; makes ids unique */
 };
 
 /* One request being answered; freed when its answer ends. */
@@ -34,15 +34,14 @@ struct job {
 	const struct hf_bench_dialect *d;
 	struct hf_bench_fault fault;
 	struct hf_stream stream;
-	struct hf_buf	 plain;
-	unsigned	 next;		/* piece to send */
-	bool		 streaming;
-	char		 id[32];
+	struct hf_buf plain;
+	unsigned next; /* piece to send */
+	bool streaming;
+	char id[32];
 };
 
-static const struct hf_bench_dialect *const dialects[] = {
-	&hf_bench_openai, &hf_bench_anthropic
-};
+static const struct hf_bench_dialect *const dialects[] = { &hf_bench_openai,
+	&hf_bench_anthropic };
 
 static void
 job_free(struct hf_sreq *rq)
@@ -71,11 +70,11 @@ send_refusal(struct hf_sreq *rq, const struct hf_refusal *r)
 	snprintf(headers, sizeof(headers), "%s: req_%s\r\n",
 	    j->d == &hf_bench_openai ? "x-request-id" : "request-id", j->id);
 	if (j->fault.retry_after_s > 0)
-		snprintf(headers + strlen(headers), 40,
-		    "Retry-After: %u\r\n", j->fault.retry_after_s);
+		snprintf(headers + strlen(headers), 40, "Retry-After: %u\r\n",
+		    j->fault.retry_after_s);
 	job_free(rq);
-	hf_sreq_reply(rq, r->status, headers, "application/json",
-	    hf_buf_str(&b));
+	hf_sreq_reply(
+	    rq, r->status, headers, "application/json", hf_buf_str(&b));
 	hf_buf_free(&b);
 }
 
@@ -88,10 +87,10 @@ send_status(struct hf_sreq *rq)
 
 	if (status == 502) {
 		job_free(rq);
-		hf_sreq_reply(rq, 502, "", "text/html", HF_STR(
-		    "<html><head><title>502 Bad Gateway</title></head>"
-		    "<body><center><h1>502 Bad Gateway</h1></center>"
-		    "</body></html>\r\n"));
+		hf_sreq_reply(rq, 502, "", "text/html",
+		    HF_STR("<html><head><title>502 Bad Gateway</title></head>"
+			   "<body><center><h1>502 Bad Gateway</h1></center>"
+			   "</body></html>\r\n"));
 		return;
 	}
 	j->d->failure(status, &r);
@@ -209,12 +208,12 @@ act(struct hf_sreq *rq)
 	case HF_FAULT_SILENCE:
 		return;
 	case HF_FAULT_HEADERS:
-		hf_sreq_start(rq, 200, "", j->streaming ?
-		    "text/event-stream; charset=utf-8" : "application/json");
+		hf_sreq_start(rq, 200, "",
+		    j->streaming ? "text/event-stream; charset=utf-8" :
+				   "application/json");
 		return;
 	case HF_FAULT_CLOSE:
-	case HF_FAULT_RESET:
-	{
+	case HF_FAULT_RESET: {
 		bool reset = j->fault.kind == HF_FAULT_RESET;
 
 		job_free(rq);
@@ -260,36 +259,34 @@ user_messages(json_t *view)
 	size_t i;
 	unsigned n = 0;
 
-	json_array_foreach(view, i, m)
-		n += hf_str_is(hf_json_str(json_object_get(m, "role")),
-		    "user");
+	json_array_foreach(view, i, m) n +=
+	    hf_str_is(hf_json_str(json_object_get(m, "role")), "user");
 	return n;
 }
 
 static const struct hf_conv *
 find_conv(const struct hf_suite *s, json_t *view, struct hf_str user)
 {
-	const char *dot = user.p == NULL ? NULL :
-	    memchr(user.p, '.', user.size);
+	const char *dot =
+	    user.p == NULL ? NULL : memchr(user.p, '.', user.size);
 	json_t *m;
 	size_t i;
 
 	if (s == NULL)
 		return NULL;
 	if (dot != NULL)
-		return hf_suite_find(s, (struct hf_str){ user.p,
-		    (size_t)(dot - user.p) });
-	json_array_foreach(view, i, m)
-		for (unsigned k = 0; k < s->n_conv; k++)
-			if (hf_str_is(hf_json_str(json_object_get(m, "text")),
-			    s->conv[k].user[0]))
-				return &s->conv[k];
+		return hf_suite_find(
+		    s, (struct hf_str){ user.p, (size_t)(dot - user.p) });
+	json_array_foreach(view, i,
+	    m) for (unsigned k = 0; k < s->n_conv;
+		    k++) if (hf_str_is(hf_json_str(json_object_get(m, "text")),
+				 s->conv[k].user[0])) return &s->conv[k];
 	return NULL;
 }
 
 static int
-count_attempt(struct hf_providers *p, const char *provider,
-    struct hf_str user, int turn)
+count_attempt(
+    struct hf_providers *p, const char *provider, struct hf_str user, int turn)
 {
 	json_int_t n;
 	struct hf_buf key;
@@ -323,14 +320,17 @@ choose_fault(struct hf_providers *p, const struct listener *l,
 	} else if (user.p != NULL) {
 		const char *dot = memchr(user.p, '.', user.size);
 
-		q.conversation = (struct hf_str){ user.p, dot == NULL ?
-		    user.size : (size_t)(dot - user.p) };
+		q.conversation = (struct hf_str){ user.p,
+			dot == NULL ? user.size : (size_t)(dot - user.p) };
 	}
-	q.attempt = count_attempt(p, l->name, user.p != NULL ? user :
-	    q.conversation.p != NULL ? q.conversation : q.last_user, q.turn);
+	q.attempt = count_attempt(p, l->name,
+	    user.p != NULL		 ? user :
+		q.conversation.p != NULL ? q.conversation :
+					   q.last_user,
+	    q.turn);
 	if (q.conversation.p != NULL)
-		json_object_set_new(entry, "conversation", json_stringn(
-		    q.conversation.p, q.conversation.size));
+		json_object_set_new(entry, "conversation",
+		    json_stringn(q.conversation.p, q.conversation.size));
 	json_object_set_new(entry, "turn", json_integer(q.turn));
 	json_object_set_new(entry, "attempt", json_integer(q.attempt));
 	return hf_manifest_match(p->conf.manifest, &q);
@@ -369,8 +369,7 @@ render(struct job *j, json_t *body, const struct hf_answer *a)
 		.model = json_string_value(json_object_get(body, "model")),
 		.created_s = time(NULL),
 		.answer = a,
-		.usage = json_is_true(json_object_get(opts,
-		    "include_usage")),
+		.usage = json_is_true(json_object_get(opts, "include_usage")),
 		.output_tokens = tokens(hf_str(a->text)),
 	};
 	struct hf_buf in;
@@ -404,21 +403,23 @@ answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 	j->streaming = json_is_true(json_object_get(body, "stream"));
 	json_object_set(entry, "model", json_object_get(body, "model"));
 	json_object_set_new(entry, "stream", json_boolean(j->streaming));
-	json_object_set_new(entry, "user", user.p == NULL ? json_null() :
-	    json_stringn(user.p, user.size));
+	json_object_set_new(entry, "user",
+	    user.p == NULL ? json_null() : json_stringn(user.p, user.size));
 	j->fault = choose_fault(p, l, user, view, entry);
-	hf_answer_make(&a, view, tools, p->conf.suite == NULL ? NULL :
-	    p->conf.suite->lore);
+	hf_answer_make(&a, view, tools,
+	    p->conf.suite == NULL ? NULL : p->conf.suite->lore);
 	render(j, body, &a);
 	status = hf_fault_status(j->fault.kind);
-	json_object_set_new(entry, "fault",
-	    json_string(hf_fault_name(j->fault.kind)));
-	json_object_set_new(entry, "status", json_integer(status > 0 ?
-	    status : 200));
+	json_object_set_new(
+	    entry, "fault", json_string(hf_fault_name(j->fault.kind)));
+	json_object_set_new(
+	    entry, "status", json_integer(status > 0 ? status : 200));
 	json_object_set(entry, "messages", view);
-	json_object_set_new(entry, "answer", text_or_null(
-	    j->fault.kind == HF_FAULT_NONE || j->fault.kind == HF_FAULT_SLOW ?
-	    a.text : NULL));
+	json_object_set_new(entry, "answer",
+	    text_or_null(j->fault.kind == HF_FAULT_NONE ||
+			j->fault.kind == HF_FAULT_SLOW ?
+		    a.text :
+		    NULL));
 	if (a.calls != NULL)
 		json_object_set(entry, "calls", a.calls);
 	hf_answer_free(&a);
@@ -429,8 +430,8 @@ answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 }
 
 static void
-on_call(struct listener *l, struct hf_sreq *rq,
-    const struct hf_bench_dialect *d)
+on_call(
+    struct listener *l, struct hf_sreq *rq, const struct hf_bench_dialect *d)
 {
 	struct hf_providers *p = l->p;
 	struct hf_bench_headers h = {
@@ -442,8 +443,7 @@ on_call(struct listener *l, struct hf_sreq *rq,
 	json_t *body = json_loadb(rq->body.p, rq->body.size,
 	    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	json_t *entry = json_pack("{s:I,s:s,s:s}", "t_us",
-	    (json_int_t)hf_wall_us(), "provider", l->name, "dialect",
-	    d->name);
+	    (json_int_t)hf_wall_us(), "provider", l->name, "dialect", d->name);
 	struct job *j = hf_xcalloc(1, sizeof(*j));
 	struct hf_refusal r;
 
@@ -476,23 +476,24 @@ on_request(void *arg, struct hf_sreq *rq)
 		if (!hf_str_is(rq->path, dialects[i]->path))
 			continue;
 		if (!hf_str_is(rq->method, "POST")) {
-			hf_sreq_reply(rq, 405, "Allow: POST\r\n",
-			    "text/plain", HF_STR("method not allowed\n"));
+			hf_sreq_reply(rq, 405, "Allow: POST\r\n", "text/plain",
+			    HF_STR("method not allowed\n"));
 			return;
 		}
 		on_call(l, rq, dialects[i]);
 		return;
 	}
 	if (hf_str_is(rq->path, "/v1/models")) {
-		hf_sreq_reply(rq, 200, "", "application/json", HF_STR(
-		    "{\"object\":\"list\",\"data\":[{\"id\":\"faithful\","
-		    "\"object\":\"model\",\"created\":1790000000,"
-		    "\"owned_by\":\"continuitybench\"}]}"));
+		hf_sreq_reply(rq, 200, "", "application/json",
+		    HF_STR(
+			"{\"object\":\"list\",\"data\":[{\"id\":\"faithful\","
+			"\"object\":\"model\",\"created\":1790000000,"
+			"\"owned_by\":\"continuitybench\"}]}"));
 		return;
 	}
-	hf_sreq_reply(rq, 404, "", "application/json", HF_STR(
-	    "{\"error\":{\"message\":\"Invalid URL\",\"type\":"
-	    "\"invalid_request_error\",\"param\":null,\"code\":null}}"));
+	hf_sreq_reply(rq, 404, "", "application/json",
+	    HF_STR("{\"error\":{\"message\":\"Invalid URL\",\"type\":"
+		   "\"invalid_request_error\",\"param\":null,\"code\":null}}"));
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -515,15 +516,13 @@ hf_providers_listen(struct hf_providers *p, const char *spec, unsigned *port,
 	struct listener *l;
 	int rc;
 
-	if (eq == NULL || eq == spec ||
-	    (size_t)(eq - spec) >= sizeof(l->name))
-		return hf_fail(e, HF_EINVAL, "%s: expected NAME=ADDRESS:PORT",
-		    spec);
+	if (eq == NULL || eq == spec || (size_t)(eq - spec) >= sizeof(l->name))
+		return hf_fail(
+		    e, HF_EINVAL, "%s: expected NAME=ADDRESS:PORT", spec);
 	l = hf_xcalloc(1, sizeof(*l));
 	l->p = p;
 	memcpy(l->name, spec, (size_t)(eq - spec));
-	rc = hf_server_new(&l->server, p->conf.base, eq + 1, on_request, l,
-	    e);
+	rc = hf_server_new(&l->server, p->conf.base, eq + 1, on_request, l, e);
 	if (rc != 0) {
 		free(l);
 		return rc;

@@ -18,18 +18,18 @@
 struct hf_providers;
 
 struct hf_providers_conf {
-	struct event_base	*base;		/* borrowed */
-	const struct hf_suite	*suite;		/* borrowed: tells turns */
-	const struct hf_manifest *manifest;	/* borrowed */
-	FILE			*log;		/* JSON lines, or NULL */
-	unsigned		 chunk_ms;	/* between deltas of a stream */
+	struct event_base *base;	    /* borrowed */
+	const struct hf_suite *suite;	    /* borrowed: tells turns */
+	const struct hf_manifest *manifest; /* borrowed */
+	FILE *log;			    /* JSON lines, or NULL */
+	unsigned chunk_ms;		    /* between deltas of a stream */
 };
 
 struct hf_providers *hf_providers_new(const struct hf_providers_conf *c);
 /* "NAME=ADDR:PORT"; *port is the one in use. */
-int	hf_providers_listen(struct hf_providers *p, const char *spec,
-	    unsigned *port, struct hf_error *e) HF_MUST_CHECK;
-void	hf_providers_free(struct hf_providers *p);
+int hf_providers_listen(struct hf_providers *p, const char *spec,
+    unsigned *port, struct hf_error *e) HF_MUST_CHECK;
+void hf_providers_free(struct hf_providers *p);
 
 /*
  * The log: one object a line, written before the answer is,

@@ -11,7 +11,7 @@
 #include "bench/answer.h"
 #include "bench/client.h"
 
-#define MAX_ANSWER	((size_t)16 * 1024 * 1024)
+#define MAX_ANSWER ((size_t)16 * 1024 * 1024)
 
 void
 hf_reader_init(struct hf_answer_reader *r, bool stream)
@@ -83,7 +83,7 @@ take_line(struct hf_answer_reader *r, struct hf_str line)
 	if (line.size > 0 && line.p[line.size - 1] == '\r')
 		line.size--;
 	if (line.size < 5 || memcmp(line.p, "data:", 5) != 0)
-		return;		/* comments, blank lines, other fields */
+		return; /* comments, blank lines, other fields */
 	line.p += 5;
 	line.size -= 5;
 	if (line.size > 0 && line.p[0] == ' ') {
@@ -102,8 +102,8 @@ hf_reader_data(struct hf_answer_reader *r, struct hf_str bytes)
 	if (!r->stream)
 		return r->line.size > 0;
 	while (at < r->line.size) {
-		const char *nl = memchr(r->line.data + at, '\n',
-		    r->line.size - at);
+		const char *nl =
+		    memchr(r->line.data + at, '\n', r->line.size - at);
 		size_t size;
 
 		if (nl == NULL)
@@ -119,8 +119,8 @@ hf_reader_data(struct hf_answer_reader *r, struct hf_str bytes)
 static void
 take_body(struct hf_answer_reader *r)
 {
-	json_t *o = json_loadb(r->line.data == NULL ? "" : r->line.data,
-	    r->line.size, 0, NULL);
+	json_t *o = json_loadb(
+	    r->line.data == NULL ? "" : r->line.data, r->line.size, 0, NULL);
 	json_t *choice, *text;
 
 	if (o == NULL) {
@@ -130,12 +130,10 @@ take_body(struct hf_answer_reader *r)
 	if (json_object_get(o, "error") != NULL)
 		take_error(r, json_object_get(o, "error"));
 	choice = json_array_get(json_object_get(o, "choices"), 0);
-	text = json_object_get(json_object_get(choice, "message"),
-	    "content");
+	text = json_object_get(json_object_get(choice, "message"), "content");
 	if (json_is_string(text))
 		hf_buf_putstr(&r->text, hf_json_str(text));
-	r->finished = json_is_string(json_object_get(choice,
-	    "finish_reason"));
+	r->finished = json_is_string(json_object_get(choice, "finish_reason"));
 	r->done = true;
 	json_decref(o);
 }

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "bench/stats.h"
 
-#define MAX_MISSES	200
+#define MAX_MISSES 200
 
 const char *
 hf_failure_name(enum hf_fault_kind k)
@@ -55,9 +55,14 @@ label_failure(const struct hf_play *p, char *out, size_t size)
 	snprintf(out, size, "%s", hf_failure_name(p->c->failure));
 }
 
-static const struct { const char *name; label_fn label; } axes[] = {
-	{ "run", label_run }, { "length", label_length },
-	{ "fact", label_fact }, { "failure", label_failure },
+static const struct {
+	const char *name;
+	label_fn label;
+} axes[] = {
+	{ "run", label_run },
+	{ "length", label_length },
+	{ "fact", label_fact },
+	{ "failure", label_failure },
 };
 
 static json_t *
@@ -65,8 +70,8 @@ ratio(unsigned k, unsigned n)
 {
 	struct hf_wilson w = hf_wilson(k, n);
 
-	return json_pack("{s:i,s:i,s:f,s:f,s:f}", "n", (int)n, "k", (int)k,
-	    "p", w.p, "lo", w.lo, "hi", w.hi);
+	return json_pack("{s:i,s:i,s:f,s:f,s:f}", "n", (int)n, "k", (int)k, "p",
+	    w.p, "lo", w.lo, "hi", w.hi);
 }
 
 /* One axis: {"label": ratio, ...}, numbers ascending, words as they come. */
@@ -89,20 +94,20 @@ by_axis(const struct hf_report *r, unsigned system, label_fn label)
 			t = json_pack("[i,i]", 0, 0);
 			json_object_set_new(tally, name, t);
 		}
-		json_integer_set(json_array_get(t, 0), json_integer_value(
-		    json_array_get(t, 0)) + p->preserved);
-		json_integer_set(json_array_get(t, 1), json_integer_value(
-		    json_array_get(t, 1)) + 1);
+		json_integer_set(json_array_get(t, 0),
+		    json_integer_value(json_array_get(t, 0)) + p->preserved);
+		json_integer_set(json_array_get(t, 1),
+		    json_integer_value(json_array_get(t, 1)) + 1);
 	}
-	json_object_foreach(tally, key, v)
-		json_object_set_new(out, key, ratio(
-		    (unsigned)json_integer_value(json_array_get(v, 0)),
-		    (unsigned)json_integer_value(json_array_get(v, 1))));
+	json_object_foreach(tally, key, v) json_object_set_new(out, key,
+	    ratio((unsigned)json_integer_value(json_array_get(v, 0)),
+		(unsigned)json_integer_value(json_array_get(v, 1))));
 	json_decref(tally);
 	return out;
 }
 
-/* --- times ------------------------------------------------------------------ */
+/* --- times ------------------------------------------------------------------
+ */
 
 static json_t *
 summary(double *v, size_t n)
@@ -111,10 +116,9 @@ summary(double *v, size_t n)
 
 	if (n == 0)
 		return json_pack("{s:i}", "n", 0);
-	return json_pack("{s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}",
-	    "n", (int)n, "mean", s.mean, "min", s.min, "p25", s.p25,
-	    "median", s.p50, "p75", s.p75, "p95", s.p95, "p99", s.p99,
-	    "max", s.max);
+	return json_pack("{s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "n", (int)n,
+	    "mean", s.mean, "min", s.min, "p25", s.p25, "median", s.p50, "p75",
+	    s.p75, "p95", s.p95, "p99", s.p99, "max", s.max);
 }
 
 enum which { PROBE, FIRST, QUIET };
@@ -132,8 +136,8 @@ latencies(const struct hf_report *r, unsigned system, enum which which)
 
 		if (p->system != system)
 			continue;
-		for (unsigned k = 0; which == QUIET && k < probe &&
-		    k < p->n_answered; k++)
+		for (unsigned k = 0;
+		     which == QUIET && k < probe && k < p->n_answered; k++)
 			v[n++] = p->turn_ms[k];
 		if (p->n_answered < p->c->n_user)
 			continue;
@@ -150,8 +154,8 @@ latencies(const struct hf_report *r, unsigned system, enum which which)
 /* Latency of system b minus that of system a on the probe, pair by pair;
  * 'only': pairs of this failure (NONE: all). */
 static json_t *
-overhead(const struct hf_report *r, unsigned a, unsigned b,
-    enum hf_fault_kind only)
+overhead(
+    const struct hf_report *r, unsigned a, unsigned b, enum hf_fault_kind only)
 {
 	double *v = hf_xcalloc(r->plays->n_play, sizeof(*v));
 	const struct hf_play *play = r->plays->play;
@@ -168,10 +172,9 @@ overhead(const struct hf_report *r, unsigned a, unsigned b,
 			probe = pa->c->n_user - 1;
 			if (pa->n_answered == pa->c->n_user &&
 			    pb->n_answered == pb->c->n_user &&
-			    (only == HF_FAULT_NONE ||
-			    pa->c->failure == only))
-				v[n++] = pb->turn_ms[probe] -
-				    pa->turn_ms[probe];
+			    (only == HF_FAULT_NONE || pa->c->failure == only))
+				v[n++] =
+				    pb->turn_ms[probe] - pa->turn_ms[probe];
 		}
 	}
 	out = summary(v, n);
@@ -197,17 +200,19 @@ clo(const struct hf_report *r)
 		json_t *o = overhead(r, a, b, (enum hf_fault_kind)k);
 
 		if (json_integer_value(json_object_get(o, "n")) > 0)
-			json_object_set(by, hf_failure_name(
-			    (enum hf_fault_kind)k), o);
+			json_object_set(
+			    by, hf_failure_name((enum hf_fault_kind)k), o);
 		json_decref(o);
 	}
-	json_object_set_new(out, "of", json_pack("[s,s]",
-	    r->conf->system[b].name, r->conf->system[a].name));
+	json_object_set_new(out, "of",
+	    json_pack(
+		"[s,s]", r->conf->system[b].name, r->conf->system[a].name));
 	json_object_set_new(out, "by_failure", by);
 	return out;
 }
 
-/* --- all of it -------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------
+ */
 
 static json_t *
 system_report(const struct hf_report *r, unsigned system)
@@ -222,12 +227,12 @@ system_report(const struct hf_report *r, unsigned system)
 		k += r->plays->play[i].preserved;
 	}
 	for (unsigned i = 0; i < hf_countof(axes); i++)
-		json_object_set_new(by, axes[i].name, by_axis(r, system,
-		    axes[i].label));
-	return json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", ratio(k, n),
-	    "by", by, "latency_ms", latencies(r, system, PROBE),
-	    "first_text_ms", latencies(r, system, FIRST),
-	    "quiet_turn_ms", latencies(r, system, QUIET));
+		json_object_set_new(
+		    by, axes[i].name, by_axis(r, system, axes[i].label));
+	return json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", ratio(k, n), "by", by,
+	    "latency_ms", latencies(r, system, PROBE), "first_text_ms",
+	    latencies(r, system, FIRST), "quiet_turn_ms",
+	    latencies(r, system, QUIET));
 }
 
 static json_t *
@@ -241,17 +246,16 @@ misses(const struct hf_report *r)
 
 		if (p->preserved || json_array_size(out) >= MAX_MISSES ||
 		    (r->conf->system[p->system].stateless && whole &&
-		    p->foreign == 0))
-			continue;	/* a stateless miss is what it is for */
-		json_array_append_new(out, json_pack(
-		    "{s:s,s:i,s:s,s:s,s:s,s:s?,s:s?,s:i}",
-		    "system", r->conf->system[p->system].name,
-		    "run", (int)p->run + 1, "conversation", p->c->id,
-		    "failure", hf_failure_name(p->c->failure),
-		    "expected", p->c->fact,
-		    "answer", whole ? p->answer[p->c->n_user - 1] : NULL,
-		    "error", p->error[0] ? p->error : NULL,
-		    "foreign", (int)p->foreign));
+			p->foreign == 0))
+			continue; /* a stateless miss is what it is for */
+		json_array_append_new(out,
+		    json_pack("{s:s,s:i,s:s,s:s,s:s,s:s?,s:s?,s:i}", "system",
+			r->conf->system[p->system].name, "run", (int)p->run + 1,
+			"conversation", p->c->id, "failure",
+			hf_failure_name(p->c->failure), "expected", p->c->fact,
+			"answer", whole ? p->answer[p->c->n_user - 1] : NULL,
+			"error", p->error[0] ? p->error : NULL, "foreign",
+			(int)p->foreign));
 	}
 	return out;
 }
@@ -262,23 +266,23 @@ counts(const struct hf_report *r)
 	const struct hf_counts *c = &r->counts;
 	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "plays",
 	    (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
-	    (int)c->bleed, "kills", (int)c->kills,
-	    "broken", (int)c->broken, "retries", (int)c->retries,
-	    "retried", (int)c->retried,
+	    (int)c->bleed, "kills", (int)c->kills, "broken", (int)c->broken,
+	    "retries", (int)c->retries, "retried", (int)c->retried,
 	    "most_retries", (int)c->most_retries);
 
 	if (r->log_judged)
-		json_object_update_new(o, json_pack(
-		    "{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
-		    "doubled", (int)c->doubled, "repeated", (int)c->repeated, "payloads", (int)c->payloads,
-		    "bad_payloads", (int)c->bad_payloads,
-		    "refused", (int)c->refused,
-		    "unattributed", (int)c->unattributed,
-		    "duplicates", (int)c->duplicates, "late", (int)c->late,
-		    "failed_over", (int)c->failed_over,
-		    "unasked", (int)c->unasked,
-		    "not_failed_over", (int)c->not_failed_over,
-		    "answered_by_primary", (int)c->answered_by_primary));
+		json_object_update_new(o,
+		    json_pack(
+			"{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+			"doubled", (int)c->doubled, "repeated",
+			(int)c->repeated, "payloads", (int)c->payloads,
+			"bad_payloads", (int)c->bad_payloads, "refused",
+			(int)c->refused, "unattributed", (int)c->unattributed,
+			"duplicates", (int)c->duplicates, "late", (int)c->late,
+			"failed_over", (int)c->failed_over, "unasked",
+			(int)c->unasked, "not_failed_over",
+			(int)c->not_failed_over, "answered_by_primary",
+			(int)c->answered_by_primary));
 	return o;
 }
 
@@ -308,20 +312,18 @@ hf_report_json(const struct hf_report *r)
 
 	hf_wall_format(hf_wall_us(), when);
 	for (unsigned i = 0; i < c->n_system; i++)
-		json_object_set_new(systems, c->system[i].name,
-		    system_report(r, i));
+		json_object_set_new(
+		    systems, c->system[i].name, system_report(r, i));
 	out = json_pack("{s:i,s:{s:s,s:s,s:i,s:i,s:s,s:b,s:f},"
-	    "s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:O,s:o}",
+			"s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:O,s:o}",
 	    "schema", 1, "run", "ended", when, "version", PACKAGE_VERSION,
 	    "runs", (int)c->n_run, "concurrency", (int)c->concurrency,
-	    "history", c->full_history ? "full" : "thin",
-	    "stream", c->stream, "wall_s", r->plays->wall_s,
-	    "suite", "name", c->suite->name, "seed",
-	    (json_int_t)c->suite->seed, "conversations",
-	    (int)c->suite->n_conv, "turns", (int)suite_turns(c->suite),
-	    "systems", systems, "clo_ms", clo(r), "counts", counts(r),
-	    "misses", misses(r), "bad_payloads", r->examples,
-	    "verify", verify(r));
+	    "history", c->full_history ? "full" : "thin", "stream", c->stream,
+	    "wall_s", r->plays->wall_s, "suite", "name", c->suite->name, "seed",
+	    (json_int_t)c->suite->seed, "conversations", (int)c->suite->n_conv,
+	    "turns", (int)suite_turns(c->suite), "systems", systems, "clo_ms",
+	    clo(r), "counts", counts(r), "misses", misses(r), "bad_payloads",
+	    r->examples, "verify", verify(r));
 	HF_CHECK(out != NULL);
 	return out;
 }

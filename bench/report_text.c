@@ -5,8 +5,8 @@
 
 #include "bench/report.h"
 
-#define LABEL	18
-#define COLUMN	30
+#define LABEL 18
+#define COLUMN 30
 
 static double
 number(json_t *o, const char *key)
@@ -32,11 +32,10 @@ put_ratio(FILE *f, json_t *o, bool last)
 {
 	char text[64], k_of_n[24];
 
-	snprintf(k_of_n, sizeof(k_of_n), "%d/%d", integer(o, "k"),
-	    integer(o, "n"));
+	snprintf(
+	    k_of_n, sizeof(k_of_n), "%d/%d", integer(o, "k"), integer(o, "n"));
 	snprintf(text, sizeof(text), "%-7s %5.1f %% [%.1f, %.1f]", k_of_n,
-	    100 * number(o, "p"), 100 * number(o, "lo"),
-	    100 * number(o, "hi"));
+	    100 * number(o, "p"), 100 * number(o, "lo"), 100 * number(o, "hi"));
 	put_cell(f, text, last);
 }
 
@@ -49,10 +48,12 @@ put_row(FILE *f, json_t *systems, const char *axis, const char *label,
 	json_t *s;
 
 	fprintf(f, "%-*s", LABEL, shown);
-	json_object_foreach(systems, name, s)
-		put_ratio(f, axis == NULL ? json_object_get(s, "cpr") :
-		    json_object_get(json_object_get(json_object_get(s, "by"),
-		    axis), label), --left == 0);
+	json_object_foreach(systems, name, s) put_ratio(f,
+	    axis == NULL ?
+		json_object_get(s, "cpr") :
+		json_object_get(
+		    json_object_get(json_object_get(s, "by"), axis), label),
+	    --left == 0);
 	fputc('\n', f);
 }
 
@@ -66,21 +67,21 @@ put_axis(FILE *f, json_t *systems, const char *axis)
 	char shown[48];
 	json_t *v;
 
-	json_object_foreach(rows, label, v)
-		if (label[0] < '0' || label[0] > '9')
-			worded = label;
+	json_object_foreach(rows, label,
+	    v) if (label[0] < '0' || label[0] > '9') worded = label;
 	if (worded == NULL) {
 		for (int n = 1; n < 1000; n++) {
 			snprintf(shown, sizeof(shown), "%d", n);
 			if (json_object_get(rows, shown) == NULL)
 				continue;
 			snprintf(shown, sizeof(shown), "  %s %d", axis, n);
-			put_row(f, systems, axis, shown + 3 + strlen(axis),
-			    shown);
+			put_row(
+			    f, systems, axis, shown + 3 + strlen(axis), shown);
 		}
 		return;
 	}
-	json_object_foreach(rows, label, v) {
+	json_object_foreach(rows, label, v)
+	{
 		snprintf(shown, sizeof(shown), "  %.40s", label);
 		put_row(f, systems, axis, label, shown);
 	}
@@ -94,10 +95,9 @@ put_summary(FILE *f, const char *label, json_t *s)
 		fputs("  -\n", f);
 		return;
 	}
-	fprintf(f, "%5d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f\n",
-	    integer(s, "n"), number(s, "mean"), number(s, "median"),
-	    number(s, "p25"), number(s, "p75"), number(s, "p95"),
-	    number(s, "p99"));
+	fprintf(f, "%5d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f\n", integer(s, "n"),
+	    number(s, "mean"), number(s, "median"), number(s, "p25"),
+	    number(s, "p75"), number(s, "p95"), number(s, "p99"));
 }
 
 static void
@@ -108,9 +108,10 @@ put_times(FILE *f, json_t *report)
 	const char *name;
 	char label[64];
 
-	fprintf(f, "\n%-28s%5s %9s %9s %9s %9s %9s %9s\n", "milliseconds",
-	    "n", "mean", "median", "P25", "P75", "P95", "P99");
-	json_object_foreach(systems, name, s) {
+	fprintf(f, "\n%-28s%5s %9s %9s %9s %9s %9s %9s\n", "milliseconds", "n",
+	    "mean", "median", "P25", "P75", "P95", "P99");
+	json_object_foreach(systems, name, s)
+	{
 		snprintf(label, sizeof(label), "%s: quiet turns", name);
 		put_summary(f, label, json_object_get(s, "quiet_turn_ms"));
 		snprintf(label, sizeof(label), "%s: probe", name);
@@ -119,7 +120,8 @@ put_times(FILE *f, json_t *report)
 	if (!json_is_object(clo))
 		return;
 	put_summary(f, "CLO, paired", clo);
-	json_object_foreach(json_object_get(clo, "by_failure"), name, o) {
+	json_object_foreach(json_object_get(clo, "by_failure"), name, o)
+	{
 		snprintf(label, sizeof(label), "  %s", name);
 		put_summary(f, label, o);
 	}
@@ -131,11 +133,12 @@ put_misses(FILE *f, json_t *report)
 	json_t *m, *misses = json_object_get(report, "misses");
 	size_t i;
 
-	json_array_foreach(misses, i, m) {
-		const char *error = json_string_value(json_object_get(m,
-		    "error"));
-		const char *answer = json_string_value(json_object_get(m,
-		    "answer"));
+	json_array_foreach(misses, i, m)
+	{
+		const char *error =
+		    json_string_value(json_object_get(m, "error"));
+		const char *answer =
+		    json_string_value(json_object_get(m, "answer"));
 
 		if (i == 10) {
 			fprintf(f, "... and more: %zu listed in the JSON\n",
@@ -149,29 +152,31 @@ put_misses(FILE *f, json_t *report)
 		    json_string_value(json_object_get(m, "failure")),
 		    json_string_value(json_object_get(m, "expected")),
 		    error != NULL ? "" : "got ",
-		    error != NULL ? error : answer != NULL ? answer : "-");
+		    error != NULL      ? error :
+			answer != NULL ? answer :
+					 "-");
 	}
-	json_array_foreach(json_object_get(report, "bad_payloads"), i, m)
-		if (i < 10)
-			fprintf(f, "payload: %s: %s\n", json_string_value(
-			    json_object_get(m, "what")),
-			    json_is_string(json_object_get(m, "user")) ?
-			    json_string_value(json_object_get(m, "user")) :
-			    "-");
+	json_array_foreach(json_object_get(report, "bad_payloads"), i,
+	    m) if (i < 10) fprintf(f, "payload: %s: %s\n",
+	    json_string_value(json_object_get(m, "what")),
+	    json_is_string(json_object_get(m, "user")) ?
+		json_string_value(json_object_get(m, "user")) :
+		"-");
 }
 
 void
 hf_report_text(FILE *f, json_t *report)
 {
 	static const char *const axes[] = { "run", "length", "fact",
-	    "failure" };
+		"failure" };
 	json_t *run = json_object_get(report, "run"), *v;
 	json_t *suite = json_object_get(report, "suite");
 	json_t *systems = json_object_get(report, "systems");
 	const char *name;
 	size_t left;
 
-	fprintf(f, "suite %s, seed %d: %d conversations, %d turns; runs %d, "
+	fprintf(f,
+	    "suite %s, seed %d: %d conversations, %d turns; runs %d, "
 	    "%d at once, %s history, %s; played in %.1f s\n\n",
 	    json_string_value(json_object_get(suite, "name")),
 	    integer(suite, "seed"), integer(suite, "conversations"),
@@ -179,11 +184,11 @@ hf_report_text(FILE *f, json_t *report)
 	    integer(run, "concurrency"),
 	    json_string_value(json_object_get(run, "history")),
 	    json_is_true(json_object_get(run, "stream")) ? "streams" :
-	    "no streams", number(run, "wall_s"));
+							   "no streams",
+	    number(run, "wall_s"));
 	fprintf(f, "%-*s", LABEL, "context preserved");
 	left = json_object_size(systems);
-	json_object_foreach(systems, name, v)
-		put_cell(f, name, --left == 0);
+	json_object_foreach(systems, name, v) put_cell(f, name, --left == 0);
 	fputc('\n', f);
 	put_row(f, systems, NULL, NULL, "  all");
 	for (unsigned i = 0; i < hf_countof(axes); i++)
@@ -191,7 +196,7 @@ hf_report_text(FILE *f, json_t *report)
 	put_times(f, report);
 	fputs("\nchecks:", f);
 	json_object_foreach(json_object_get(report, "counts"), name, v)
-		fprintf(f, " %s=%d", name, (int)json_integer_value(v));
+	    fprintf(f, " %s=%d", name, (int)json_integer_value(v));
 	fputs("\n", f);
 	v = json_object_get(report, "verify");
 	if (json_is_integer(v))
@@ -199,6 +204,7 @@ hf_report_text(FILE *f, json_t *report)
 		    (int)json_integer_value(v));
 	put_misses(f, report);
 	fputs("\nIntervals are Wilson's at 95 %.  The providers are "
-	    "deterministic: runs repeat the\nsame conversations, so the "
-	    "pooled count is not that many independent events.\n", f);
+	      "deterministic: runs repeat the\nsame conversations, so the "
+	      "pooled count is not that many independent events.\n",
+	    f);
 }

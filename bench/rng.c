@@ -5,7 +5,7 @@
 
 #include "bench/rng.h"
 
-#define GOLDEN	UINT64_C(0x9e3779b97f4a7c15)
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
 void
 hf_rng_init(struct hf_rng *r, uint64_t seed)

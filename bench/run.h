@@ -7,18 +7,18 @@
 #include "base/hf.h"
 
 struct hf_run_options {
-	const char	*suite, *systems, *holdfast, *target, *model;
-	const char	*conversations, *manifest;	/* a published set */
-	const char	*api_key_env, *json, *keep;
-	unsigned long	 runs, concurrency, seed, workers, first_token_ms;
-	unsigned long	 timeout_ms, retries;
-	unsigned long	 kill_ms;	/* 0: nothing is killed */
-	double		 require;
-	bool		 full_history, stream, quiet, idempotency_key;
+	const char *suite, *systems, *holdfast, *target, *model;
+	const char *conversations, *manifest; /* a published set */
+	const char *api_key_env, *json, *keep;
+	unsigned long runs, concurrency, seed, workers, first_token_ms;
+	unsigned long timeout_ms, retries;
+	unsigned long kill_ms; /* 0: nothing is killed */
+	double require;
+	bool full_history, stream, quiet, idempotency_key;
 };
 
 /* Reads the command line over the defaults in 'o'; tells what is wrong with
  * it.  -1: go on; else the exit code. */
-int	hf_run_options(struct hf_run_options *o, int argc, char **argv);
+int hf_run_options(struct hf_run_options *o, int argc, char **argv);
 
 #endif

@@ -13,54 +13,82 @@
 #include "bench/cmd.h"
 
 static const char usage[] =
-"usage: continuitybench run [options]\n"
-"Play a suite through a gateway whose first provider fails on every probe,\n"
-"and say how often the conversation survived.  By default the faithful\n"
-"providers and the gateway are started for the run, with the systems\n"
-"\"holdfast\" and \"baseline\" as two routes that differ in what the second\n"
-"provider is told: everything, or the last message only.\n"
-"\n"
-"  --suite NAME           default paper; see \"continuitybench suites\"\n"
-"  --conversations FILE   play this published set instead of a suite, with\n"
-"  --manifest FILE        the failure of each of its conversations\n"
-"  --runs N               default 5\n"
-"  --concurrency N        conversations at once, default 100\n"
-"  --seed N               default 42\n"
-"  --history thin|full    clients send what is new, or all; default thin\n"
-"  --stream               clients ask for streams\n"
-"  --systems A,B          default baseline,holdfast\n"
-"  --holdfast PATH        the daemon; default: beside this program\n"
-"  --workers N            of the daemon, default 2\n"
-"  --first-token-ms N     when the first provider is given up, default 500\n"
-"  --target URL           play against this endpoint (\".../v1\") instead;\n"
-"                         its providers are its own business: answers are\n"
-"                         judged, payloads are not\n"
-"  --model M              to ask the endpoint for, default holdfast\n"
-"  --api-key-env VAR      variable with the endpoint's key\n"
-"  --timeout-ms N         of one call, default 60000\n"
-"  --retries N            clients repeat a request whose connection was\n"
-"                         refused or broke up to N times, default 0\n"
-"  --idempotency-key      a key of its own for each turn, sent with all\n"
-"                         its repeats; else nothing marks them\n"
-"  --kill-workers MS      kill -9 a random worker each MS milliseconds\n"
-"  --require CPR          least rate for all but the baseline, 0 to 1\n"
-"  --json FILE            write the report as JSON (\"-\": to stdout)\n"
-"  --keep DIR             keep configuration, database and logs there\n"
-"  --quiet                no progress\n"
-"\n"
-"Exits 1 when below --require, or when a check fails: words of another\n"
-"conversation anywhere, a payload that is not exactly the history, a probe\n"
-"that did not fail over, a turn that one provider answered more often than it\n"
-"was asked for, a store that does not verify after kills.\n";
+    "usage: continuitybench run [options]\n"
+    "Play a suite through a gateway whose first provider fails on every "
+    "probe,\n"
+    "and say how often the conversation survived.  By default the faithful\n"
+    "providers and the gateway are started for the run, with the systems\n"
+    "\"holdfast\" and \"baseline\" as two routes that differ in what the "
+    "second\n"
+    "provider is told: everything, or the last message only.\n"
+    "\n"
+    "  --suite NAME           default paper; see \"continuitybench suites\"\n"
+    "  --conversations FILE   play this published set instead of a suite, "
+    "with\n"
+    "  --manifest FILE        the failure of each of its conversations\n"
+    "  --runs N               default 5\n"
+    "  --concurrency N        conversations at once, default 100\n"
+    "  --seed N               default 42\n"
+    "  --history thin|full    clients send what is new, or all; default thin\n"
+    "  --stream               clients ask for streams\n"
+    "  --systems A,B          default baseline,holdfast\n"
+    "  --holdfast PATH        the daemon; default: beside this program\n"
+    "  --workers N            of the daemon, default 2\n"
+    "  --first-token-ms N     when the first provider is given up, default "
+    "500\n"
+    "  --target URL           play against this endpoint (\".../v1\") "
+    "instead;\n"
+    "                         its providers are its own business: answers are\n"
+    "                         judged, payloads are not\n"
+    "  --model M              to ask the endpoint for, default holdfast\n"
+    "  --api-key-env VAR      variable with the endpoint's key\n"
+    "  --timeout-ms N         of one call, default 60000\n"
+    "  --retries N            clients repeat a request whose connection was\n"
+    "                         refused or broke up to N times, default 0\n"
+    "  --idempotency-key      a key of its own for each turn, sent with all\n"
+    "                         its repeats; else nothing marks them\n"
+    "  --kill-workers MS      kill -9 a random worker each MS milliseconds\n"
+    "  --require CPR          least rate for all but the baseline, 0 to 1\n"
+    "  --json FILE            write the report as JSON (\"-\": to stdout)\n"
+    "  --keep DIR             keep configuration, database and logs there\n"
+    "  --quiet                no progress\n"
+    "\n"
+    "Exits 1 when below --require, or when a check fails: words of another\n"
+    "conversation anywhere, a payload that is not exactly the history, a "
+    "probe\n"
+    "that did not fail over, a turn that one provider answered more often than "
+    "it\n"
+    "was asked for, a store that does not verify after kills.\n";
 
-enum { OPT_SUITE = 256, OPT_RUNS, OPT_CONCURRENCY, OPT_SEED, OPT_HISTORY,
-	OPT_STREAM, OPT_SYSTEMS, OPT_HOLDFAST, OPT_WORKERS, OPT_FIRST,
-	OPT_TARGET, OPT_MODEL, OPT_KEY, OPT_TIMEOUT, OPT_REQUIRE, OPT_JSON,
-	OPT_KEEP, OPT_QUIET, OPT_HELP, OPT_CONVERSATIONS, OPT_MANIFEST,
-	OPT_RETRIES, OPT_IDEMPOTENCY, OPT_KILL };
+enum {
+	OPT_SUITE = 256,
+	OPT_RUNS,
+	OPT_CONCURRENCY,
+	OPT_SEED,
+	OPT_HISTORY,
+	OPT_STREAM,
+	OPT_SYSTEMS,
+	OPT_HOLDFAST,
+	OPT_WORKERS,
+	OPT_FIRST,
+	OPT_TARGET,
+	OPT_MODEL,
+	OPT_KEY,
+	OPT_TIMEOUT,
+	OPT_REQUIRE,
+	OPT_JSON,
+	OPT_KEEP,
+	OPT_QUIET,
+	OPT_HELP,
+	OPT_CONVERSATIONS,
+	OPT_MANIFEST,
+	OPT_RETRIES,
+	OPT_IDEMPOTENCY,
+	OPT_KILL
+};
 
-static const struct option longopts[] = {
-	{ "suite", required_argument, NULL, OPT_SUITE },
+static const struct option longopts[] = { { "suite", required_argument, NULL,
+					      OPT_SUITE },
 	{ "conversations", required_argument, NULL, OPT_CONVERSATIONS },
 	{ "manifest", required_argument, NULL, OPT_MANIFEST },
 	{ "retries", required_argument, NULL, OPT_RETRIES },
@@ -83,13 +111,10 @@ static const struct option longopts[] = {
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "keep", required_argument, NULL, OPT_KEEP },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 }
-};
+	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
 
 static bool
-number(const char *text, unsigned long lo, unsigned long hi,
-    unsigned long *out)
+number(const char *text, unsigned long lo, unsigned long hi, unsigned long *out)
 {
 	char *end;
 
@@ -201,7 +226,7 @@ consistent(const struct hf_run_options *o)
 		wrong = "--suite or --conversations, not both";
 	else if (o->kill_ms > 0 && o->target != NULL)
 		wrong = "--kill-workers kills what this program started: "
-		    "not with --target";
+			"not with --target";
 	if (wrong != NULL)
 		fprintf(stderr, "continuitybench: %s\n", wrong);
 	return wrong == NULL;

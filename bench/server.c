@@ -23,35 +23,43 @@
 
 #include "base/check.h"
 
-#define MAX_HEAD	(64 * 1024)
-#define MAX_BODY	((size_t)64 * 1024 * 1024)
+#define MAX_HEAD (64 * 1024)
+#define MAX_BODY ((size_t)64 * 1024 * 1024)
 
-enum reading { READ_HEAD, READ_BODY, READ_CHUNK_SIZE, READ_CHUNK, READ_CHUNK_END,
-	READ_TRAILER, ANSWERING, CLOSING };
+enum reading {
+	READ_HEAD,
+	READ_BODY,
+	READ_CHUNK_SIZE,
+	READ_CHUNK,
+	READ_CHUNK_END,
+	READ_TRAILER,
+	ANSWERING,
+	CLOSING
+};
 
 struct conn {
-	struct hf_sreq	 rq;		/* first: see conn_of() */
+	struct hf_sreq rq; /* first: see conn_of() */
 	struct hf_server *server;
 	struct bufferevent *bev;
-	struct event	*timer;		/* hf_sreq_after() */
-	struct event	*reaper;	/* deferred free */
-	void		(*after)(struct hf_sreq *rq);
-	enum reading	 reading;
-	bool		 close_after;	/* the client asked for it */
-	bool		 reset;		/* CLOSING: by RST */
-	size_t		 need;		/* of body or chunk */
-	char		*head;		/* NUL-terminated, CRLF lines */
-	struct hf_buf	 body;
-	struct conn	*next, **prev;
+	struct event *timer;  /* hf_sreq_after() */
+	struct event *reaper; /* deferred free */
+	void (*after)(struct hf_sreq *rq);
+	enum reading reading;
+	bool close_after; /* the client asked for it */
+	bool reset;	  /* CLOSING: by RST */
+	size_t need;	  /* of body or chunk */
+	char *head;	  /* NUL-terminated, CRLF lines */
+	struct hf_buf body;
+	struct conn *next, **prev;
 };
 
 struct hf_server {
 	struct event_base *base;
 	struct evconnlistener *listener;
-	hf_sreq_fn	 fn;
-	void		*arg;
-	unsigned	 port;
-	struct conn	*conns;
+	hf_sreq_fn fn;
+	void *arg;
+	unsigned port;
+	struct conn *conns;
 };
 
 static struct conn *
@@ -118,7 +126,7 @@ hf_sreq_after(struct hf_sreq *rq, unsigned ms, void (*fn)(struct hf_sreq *rq))
 {
 	struct conn *c = conn_of(rq);
 	struct timeval tv = { .tv_sec = ms / 1000,
-	    .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+		.tv_usec = (suseconds_t)(ms % 1000) * 1000 };
 
 	c->after = fn;
 	event_add(c->timer, &tv);
@@ -132,7 +140,7 @@ head_value(const char *head, const char *name)
 	size_t n = strlen(name);
 
 	for (const char *p = strstr(head, "\r\n"); p != NULL;
-	    p = strstr(p, "\r\n")) {
+	     p = strstr(p, "\r\n")) {
 		const char *v, *end;
 
 		p += 2;
@@ -159,8 +167,8 @@ refuse(struct conn *c, int status)
 {
 	c->reading = ANSWERING;
 	c->close_after = true;
-	hf_sreq_reply(&c->rq, status, "", "text/plain",
-	    HF_STR("bad request\n"));
+	hf_sreq_reply(
+	    &c->rq, status, "", "text/plain", HF_STR("bad request\n"));
 }
 
 static void
@@ -188,15 +196,14 @@ parse_head(struct conn *c)
 	c->rq.method = (struct hf_str){ c->head, (size_t)(sp1 - c->head) };
 	c->rq.path = (struct hf_str){ sp1 + 1, strcspn(sp1 + 1, " ?") };
 	v = head_value(c->head, "Connection");
-	c->close_after = (v.size == 5 && strncasecmp(v.p, "close", 5) == 0) ||
-	    sp2[8] == '0';
+	c->close_after =
+	    (v.size == 5 && strncasecmp(v.p, "close", 5) == 0) || sp2[8] == '0';
 	hf_buf_free(&c->body);
 	hf_buf_init(&c->body, MAX_BODY);
 	c->need = 0;
 	v = head_value(c->head, "Expect");
 	if (v.p != NULL && c->reading == READ_HEAD)
-		bufferevent_write(c->bev, "HTTP/1.1 100 Continue\r\n\r\n",
-		    25);
+		bufferevent_write(c->bev, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	v = head_value(c->head, "Transfer-Encoding");
 	if (v.p != NULL) {
 		c->reading = READ_CHUNK_SIZE;
@@ -371,12 +378,19 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 static const char *
 status_text(int status)
 {
-	static const struct { int status; const char *text; } t[] = {
-		{ 200, "OK" }, { 400, "Bad Request" },
-		{ 401, "Unauthorized" }, { 404, "Not Found" },
-		{ 405, "Method Not Allowed" }, { 413, "Content Too Large" },
+	static const struct {
+		int status;
+		const char *text;
+	} t[] = {
+		{ 200, "OK" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 413, "Content Too Large" },
 		{ 429, "Too Many Requests" },
-		{ 500, "Internal Server Error" }, { 502, "Bad Gateway" },
+		{ 500, "Internal Server Error" },
+		{ 502, "Bad Gateway" },
 		{ 503, "Service Unavailable" },
 	};
 
@@ -410,9 +424,10 @@ hf_sreq_reply(struct hf_sreq *rq, int status, const char *headers,
 	struct conn *c = conn_of(rq);
 	struct evbuffer *out = bufferevent_get_output(c->bev);
 
-	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n%sContent-Type: %s\r\n"
-	    "Content-Length: %zu\r\n%s\r\n", status, status_text(status),
-	    headers, content_type, body.size,
+	evbuffer_add_printf(out,
+	    "HTTP/1.1 %d %s\r\n%sContent-Type: %s\r\n"
+	    "Content-Length: %zu\r\n%s\r\n",
+	    status, status_text(status), headers, content_type, body.size,
 	    c->close_after ? "Connection: close\r\n" : "");
 	if (c->rq.method.size != 4 || memcmp(c->rq.method.p, "HEAD", 4) != 0)
 		evbuffer_add(out, body.p, body.size);
@@ -427,8 +442,8 @@ hf_sreq_start(struct hf_sreq *rq, int status, const char *headers,
 
 	evbuffer_add_printf(bufferevent_get_output(c->bev),
 	    "HTTP/1.1 %d %s\r\n%sContent-Type: %s\r\n"
-	    "Transfer-Encoding: chunked\r\n%s\r\n", status,
-	    status_text(status), headers, content_type,
+	    "Transfer-Encoding: chunked\r\n%s\r\n",
+	    status, status_text(status), headers, content_type,
 	    c->close_after ? "Connection: close\r\n" : "");
 }
 
@@ -492,8 +507,8 @@ parse_addr(const char *addr, struct sockaddr_storage *ss, int *len)
 }
 
 int
-hf_server_new(struct hf_server **out, struct event_base *base,
-    const char *addr, hf_sreq_fn fn, void *arg, struct hf_error *e)
+hf_server_new(struct hf_server **out, struct event_base *base, const char *addr,
+    hf_sreq_fn fn, void *arg, struct hf_error *e)
 {
 	struct sockaddr_storage ss;
 	int len = sizeof(ss);
@@ -502,8 +517,7 @@ hf_server_new(struct hf_server **out, struct event_base *base,
 
 	*out = NULL;
 	if (!parse_addr(addr, &ss, &len))
-		return hf_fail(e, HF_EINVAL, "%s: expected ADDRESS:PORT",
-		    addr);
+		return hf_fail(e, HF_EINVAL, "%s: expected ADDRESS:PORT", addr);
 	s = hf_xcalloc(1, sizeof(*s));
 	s->base = base;
 	s->fn = fn;
@@ -516,7 +530,7 @@ hf_server_new(struct hf_server **out, struct event_base *base,
 		return hf_fail_errno(e, "listen at %s", addr);
 	}
 	if (getsockname(evconnlistener_get_fd(s->listener),
-	    (struct sockaddr *)&ss, &slen) == 0)
+		(struct sockaddr *)&ss, &slen) == 0)
 		s->port = ss.ss_family == AF_INET6 ?
 		    ntohs(((struct sockaddr_in6 *)&ss)->sin6_port) :
 		    ntohs(((struct sockaddr_in *)&ss)->sin_port);

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define Z95	1.959963984540054
+#define Z95 1.959963984540054
 
 struct hf_wilson
 hf_wilson(unsigned k, unsigned n)
@@ -19,10 +19,10 @@ hf_wilson(unsigned k, unsigned n)
 		return (struct hf_wilson){ 0, 0, 1 };
 	p = k / nn;
 	mid = (p + z2 / (2 * nn)) / (1 + z2 / nn);
-	half = Z95 / (1 + z2 / nn) *
-	    sqrt(p * (1 - p) / nn + z2 / (4 * nn * nn));
+	half =
+	    Z95 / (1 + z2 / nn) * sqrt(p * (1 - p) / nn + z2 / (4 * nn * nn));
 	return (struct hf_wilson){ p, k == 0 ? 0 : fmax(0, mid - half),
-	    k == n ? 1 : fmin(1, mid + half) };
+		k == n ? 1 : fmin(1, mid + half) };
 }
 
 static int

@@ -6,20 +6,22 @@
 
 #include "base/hf.h"
 
-struct hf_wilson { double p, lo, hi; };
+struct hf_wilson {
+	double p, lo, hi;
+};
 
 /* Wilson's score interval at 95 % for k of n; n = 0 gives 0, 0, 1. */
 struct hf_wilson hf_wilson(unsigned k, unsigned n);
 
 /* Sort in place; then quantiles by linear interpolation between the two
  * nearest ranks (Hyndman and Fan's type 7).  n > 0. */
-void	hf_sort_doubles(double *v, size_t n);
-double	hf_quantile(const double *sorted, size_t n, double q);
-double	hf_mean(const double *v, size_t n);
+void hf_sort_doubles(double *v, size_t n);
+double hf_quantile(const double *sorted, size_t n, double q);
+double hf_mean(const double *v, size_t n);
 
 struct hf_summary {
-	size_t	n;		/* 0: the rest is meaningless */
-	double	mean, min, p25, p50, p75, p95, p99, max;
+	size_t n; /* 0: the rest is meaningless */
+	double mean, min, p25, p50, p75, p95, p99, max;
 };
 /* Sorts 'v'. */
 struct hf_summary hf_summarize(double *v, size_t n);

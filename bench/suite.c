@@ -12,8 +12,10 @@
 #include "bench/rng.h"
 
 const struct hf_suite_kind hf_suite_kinds[] = {
-	{ "paper", "150 conversations of 7, 9 or 11 messages, five kinds of "
-	  "facts, the first target fails on the probe", hf_suite_paper },
+	{ "paper",
+	    "150 conversations of 7, 9 or 11 messages, five kinds of "
+	    "facts, the first target fails on the probe",
+	    hf_suite_paper },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 
@@ -72,8 +74,8 @@ hf_suite_manifest(const struct hf_suite *s, struct hf_manifest *m)
 		struct hf_fault_row row = { .turn = (int)c->n_user - 1 };
 
 		snprintf(row.provider, sizeof(row.provider), "primary");
-		snprintf(row.conversation, sizeof(row.conversation), "%s",
-		    c->id);
+		snprintf(
+		    row.conversation, sizeof(row.conversation), "%s", c->id);
 		row.fault.kind = c->failure;
 		if (c->failure == HF_FAULT_HTTP_429)
 			row.fault.retry_after_s = 1;
@@ -102,8 +104,10 @@ hf_suite_system(const char *canary)
 {
 	char *text = NULL;
 
-	HF_CHECK(asprintf(&text, "You answer the telephone of Larkfield "
-	    "Services. The file of this call is %s. Keep answers short.",
-	    canary) > 0);
+	HF_CHECK(
+	    asprintf(&text,
+		"You answer the telephone of Larkfield "
+		"Services. The file of this call is %s. Keep answers short.",
+		canary) > 0);
 	return text;
 }

@@ -15,10 +15,10 @@
 #include "bench/answer.h"
 #include "bench/rng.h"
 
-#define N_CONV		150
-#define PER_TYPE	(N_CONV / HF_FACT_TYPES)
-#define N_DAYS		19		/* 10 to 28: no day is part of another */
-#define N_COMBOS	(HF_N_QUALITIES * HF_N_THINGS)
+#define N_CONV 150
+#define PER_TYPE (N_CONV / HF_FACT_TYPES)
+#define N_DAYS 19 /* 10 to 28: no day is part of another */
+#define N_COMBOS (HF_N_QUALITIES * HF_N_THINGS)
 
 /* A shuffled 0..n-1. */
 static unsigned *
@@ -32,8 +32,7 @@ permutation(struct hf_rng *r, unsigned n)
 	return v;
 }
 
-static char * HF_PRINTF(1, 2)
-format(const char *fmt, ...)
+static char *HF_PRINTF(1, 2) format(const char *fmt, ...)
 {
 	va_list ap;
 	char *text = NULL;
@@ -55,8 +54,8 @@ make_fact(enum hf_fact_type type, unsigned a, unsigned b, struct hf_rng *r)
 		return format("%s %s", hf_liked_qualities[a / HF_N_THINGS],
 		    hf_liked_things[a % HF_N_THINGS]);
 	case HF_FACT_DATE:
-		return format("%u %s 2027", 10 + a % N_DAYS,
-		    hf_months[a / N_DAYS]);
+		return format(
+		    "%u %s 2027", 10 + a % N_DAYS, hf_months[a / N_DAYS]);
 	case HF_FACT_NUMBER:
 		/* Unique by its first two digits. */
 		return format("%c%c-%02u%03u-%u",
@@ -110,8 +109,9 @@ make_turns(struct hf_conv *c, struct hf_rng *r)
 {
 	unsigned *fill = permutation(r, hf_n_fillers);
 
-	c->user[0] = format("%s%s%s%s", hf_openers[hf_rng_below(r,
-	    hf_n_openers)], c->tmpl->before, c->fact, c->tmpl->after);
+	c->user[0] =
+	    format("%s%s%s%s", hf_openers[hf_rng_below(r, hf_n_openers)],
+		c->tmpl->before, c->fact, c->tmpl->after);
 	c->assistant[0] = hf_answer_ack(hf_str(c->user[0]));
 	for (unsigned i = 1; i + 1 < c->n_user; i++) {
 		c->user[i] = hf_xstrdup(hf_fillers[fill[i]].question);
@@ -124,9 +124,8 @@ make_turns(struct hf_conv *c, struct hf_rng *r)
 struct hf_suite *
 hf_suite_paper(uint64_t seed)
 {
-	static const enum hf_fault_kind failures[] = {
-		HF_FAULT_SILENCE, HF_FAULT_HTTP_502, HF_FAULT_HTTP_429
-	};
+	static const enum hf_fault_kind failures[] = { HF_FAULT_SILENCE,
+		HF_FAULT_HTTP_502, HF_FAULT_HTTP_429 };
 	struct hf_suite *s = hf_xcalloc(1, sizeof(*s));
 	struct hf_rng r;
 	unsigned *type, *size, *failure;
@@ -150,8 +149,8 @@ hf_suite_paper(uint64_t seed)
 
 			c->tmpl = pick_template((enum hf_fact_type)t, &r);
 			c->fact_type = hf_fact_type_name(c->tmpl->type);
-			c->fact = make_fact((enum hf_fact_type)t, a[k], b[k],
-			    &r);
+			c->fact =
+			    make_fact((enum hf_fact_type)t, a[k], b[k], &r);
 			c->mark = c->fact;
 		}
 		free(a);

@@ -14,17 +14,17 @@
 #include "base/check.h"
 #include "bench/answer.h"
 
-#define MAX_CONVS	10000
+#define MAX_CONVS 10000
 
 /* Where in the files the reading is. */
 struct place {
-	const char	*file;
-	char		 who[128];	/* "conversation x", "row 3" */
-	struct hf_error	*e;
+	const char *file;
+	char who[128]; /* "conversation x", "row 3" */
+	struct hf_error *e;
 };
 
 static int HF_PRINTF(3, 4)
-wrong(const struct place *at, const char *member, const char *fmt, ...)
+    wrong(const struct place *at, const char *member, const char *fmt, ...)
 {
 	char what[120];
 	va_list ap;
@@ -43,31 +43,33 @@ load(const char *path, struct hf_error *e)
 	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &je);
 
 	if (root == NULL) {
-		hf_fail(e, HF_EINVAL, "%s: line %d: %s", path, je.line,
-		    je.text);
+		hf_fail(
+		    e, HF_EINVAL, "%s: line %d: %s", path, je.line, je.text);
 		return NULL;
 	}
 	if (json_is_array(root) && json_array_size(root) > 0 &&
 	    json_array_size(root) <= MAX_CONVS)
 		return root;
-	hf_fail(e, HF_EINVAL, "%s: expected an array of 1 to %d objects",
-	    path, MAX_CONVS);
+	hf_fail(e, HF_EINVAL, "%s: expected an array of 1 to %d objects", path,
+	    MAX_CONVS);
 	json_decref(root);
 	return NULL;
 }
 
-/* --- members --------------------------------------------------------------- */
+/* --- members ---------------------------------------------------------------
+ */
 
 static int
-get_text(const struct place *at, json_t *o, const char *member,
-    const char **out)
+get_text(
+    const struct place *at, json_t *o, const char *member, const char **out)
 {
 	json_t *v = json_object_get(o, member);
 
 	if (v == NULL)
 		return wrong(at, member, "missing");
 	if (!json_is_string(v) || json_string_length(v) == 0)
-		return wrong(at, member, "expected a string that is not "
+		return wrong(at, member,
+		    "expected a string that is not "
 		    "empty");
 	*out = json_string_value(v);
 	return 0;
@@ -75,23 +77,24 @@ get_text(const struct place *at, json_t *o, const char *member,
 
 /* So that it can stand in ids, logs and tables. */
 static int
-get_word(const struct place *at, json_t *o, const char *member,
-    const char **out)
+get_word(
+    const struct place *at, json_t *o, const char *member, const char **out)
 {
 	static const char ok[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	    "abcdefghijklmnopqrstuvwxyz0123456789_-";
+				 "abcdefghijklmnopqrstuvwxyz0123456789_-";
 	int rc = get_text(at, o, member, out);
 
-	if (rc == 0 && (strlen(*out) >= HF_CONV_ID ||
-	    (*out)[strspn(*out, ok)] != '\0'))
-		return wrong(at, member, "expected 1 to %d letters, digits, "
-		    "_ and -", HF_CONV_ID - 1);
+	if (rc == 0 &&
+	    (strlen(*out) >= HF_CONV_ID || (*out)[strspn(*out, ok)] != '\0'))
+		return wrong(at, member,
+		    "expected 1 to %d letters, digits, "
+		    "_ and -",
+		    HF_CONV_ID - 1);
 	return rc;
 }
 
 static int
-get_index(const struct place *at, json_t *o, const char *member,
-    size_t *out)
+get_index(const struct place *at, json_t *o, const char *member, size_t *out)
 {
 	json_t *v = json_object_get(o, member);
 
@@ -103,7 +106,8 @@ get_index(const struct place *at, json_t *o, const char *member,
 	return 0;
 }
 
-/* --- conversations --------------------------------------------------------- */
+/* --- conversations ---------------------------------------------------------
+ */
 
 /* Message number i: users at even places, assistants at odd ones. */
 static int
@@ -126,7 +130,8 @@ read_turn(const struct place *at, struct hf_conv *c, json_t *turn, size_t i)
 		return 0;
 	}
 	if (hf_conv_turn(c, hf_str(text)) >= 0)
-		return wrong(&in, "content", "the same was said before in "
+		return wrong(&in, "content",
+		    "the same was said before in "
 		    "this conversation");
 	c->user[c->n_user++] = hf_xstrdup(text);
 	return 0;
@@ -142,10 +147,13 @@ read_turns(const struct place *at, struct hf_conv *c, json_t *turns)
 	if (!json_is_array(turns))
 		return wrong(at, "turns", "expected an array");
 	if (n % 2 == 0 || n < 3 || n > 2 * HF_MAX_TURNS - 1)
-		return wrong(at, "turns", "expected 3 to %d messages, the "
-		    "last one the user's", 2 * HF_MAX_TURNS - 1);
+		return wrong(at, "turns",
+		    "expected 3 to %d messages, the "
+		    "last one the user's",
+		    2 * HF_MAX_TURNS - 1);
 	c->n_messages = (unsigned)n;
-	json_array_foreach(turns, i, turn) {
+	json_array_foreach(turns, i, turn)
+	{
 		rc = read_turn(at, c, turn, i);
 		if (rc != 0)
 			return rc;
@@ -164,14 +172,17 @@ read_indexes(const struct place *at, struct hf_conv *c, json_t *o)
 	if (rc != 0)
 		return rc;
 	if (probe + 1 != c->n_messages)
-		return wrong(at, "probe_turn_index", "is not the last of "
+		return wrong(at, "probe_turn_index",
+		    "is not the last of "
 		    "\"turns\"");
 	if (fact >= probe || fact % 2 != 0)
-		return wrong(at, "fact_turn_index", "is not a user message "
+		return wrong(at, "fact_turn_index",
+		    "is not a user message "
 		    "before the probe");
 	c->mark = c->user[fact / 2];
 	if (strstr(c->mark, c->fact) == NULL)
-		return wrong(at, "expected_fact", "is not in the message at "
+		return wrong(at, "expected_fact",
+		    "is not in the message at "
 		    "fact_turn_index");
 	return 0;
 }
@@ -195,7 +206,8 @@ learn(const struct place *at, struct hf_lore *lore, const struct hf_conv *c)
 	if (known == NULL)
 		json_object_set_new(facts, c->mark, json_string(c->fact));
 	else if (strcmp(json_string_value(known), c->fact) != 0)
-		return wrong(at, "expected_fact", "another conversation of "
+		return wrong(at, "expected_fact",
+		    "another conversation of "
 		    "equal words expects another");
 	return 0;
 }
@@ -214,7 +226,7 @@ read_conv(struct place *at, struct hf_suite *s, json_t *o, size_t i)
 	snprintf(at->who, sizeof(at->who), "conversation %s", id);
 	if (hf_suite_find(s, hf_str(id)) != NULL)
 		return wrong(at, "id", "twice in the file");
-	s->n_conv++;		/* from here on hf_suite_free() frees it */
+	s->n_conv++; /* from here on hf_suite_free() frees it */
 	snprintf(c->id, sizeof(c->id), "%s", id);
 	rc = get_word(at, o, "fact_type", &c->fact_type);
 	if (rc == 0)
@@ -231,17 +243,16 @@ read_conv(struct place *at, struct hf_suite *s, json_t *o, size_t i)
 	return rc == 0 ? learn(at, s->lore, c) : rc;
 }
 
-/* --- failures -------------------------------------------------------------- */
+/* --- failures --------------------------------------------------------------
+ */
 
 static int
 read_row(struct place *at, struct hf_suite *s, json_t *o, size_t i)
 {
-	static const enum hf_fault_kind kinds[] = {
-		HF_FAULT_SILENCE, HF_FAULT_HTTP_502, HF_FAULT_HTTP_429
-	};
-	static const char *const modes[] = {
-		"timeout", "api_error", "rate_limit"
-	};
+	static const enum hf_fault_kind kinds[] = { HF_FAULT_SILENCE,
+		HF_FAULT_HTTP_502, HF_FAULT_HTTP_429 };
+	static const char *const modes[] = { "timeout", "api_error",
+		"rate_limit" };
 	const struct hf_conv *found;
 	const char *id, *mode;
 	struct hf_conv *c;
@@ -255,7 +266,8 @@ read_row(struct place *at, struct hf_suite *s, json_t *o, size_t i)
 	snprintf(at->who, sizeof(at->who), "conversation %s", id);
 	found = hf_suite_find(s, hf_str(id));
 	if (found == NULL)
-		return wrong(at, "conversation_id", "no such conversation in "
+		return wrong(at, "conversation_id",
+		    "no such conversation in "
 		    "the other file");
 	c = &s->conv[found - s->conv];
 	if (c->failure != HF_FAULT_NONE)
@@ -270,11 +282,13 @@ read_row(struct place *at, struct hf_suite *s, json_t *o, size_t i)
 	while (k < hf_countof(modes) && strcmp(modes[k], mode) != 0)
 		k++;
 	if (k == hf_countof(modes))
-		return wrong(at, "mode", "expected timeout, api_error or "
+		return wrong(at, "mode",
+		    "expected timeout, api_error or "
 		    "rate_limit");
 	o = json_object_get(o, "fallback_provider");
 	if (o != NULL && !json_is_null(o))
-		return wrong(at, "fallback_provider", "expected null: there "
+		return wrong(at, "fallback_provider",
+		    "expected null: there "
 		    "is one fallback");
 	c->failure = kinds[k];
 	return 0;
@@ -288,13 +302,14 @@ read_failures(struct hf_suite *s, const char *path, struct hf_error *e)
 	int rc = root == NULL ? HF_EINVAL : 0;
 	size_t i;
 
-	json_array_foreach(root, i, o) {
+	json_array_foreach(root, i, o)
+	{
 		if (rc == 0)
 			rc = read_row(&at, s, o, i);
 	}
 	for (i = 0; rc == 0 && i < s->n_conv; i++) {
-		snprintf(at.who, sizeof(at.who), "conversation %s",
-		    s->conv[i].id);
+		snprintf(
+		    at.who, sizeof(at.who), "conversation %s", s->conv[i].id);
 		if (s->conv[i].failure == HF_FAULT_NONE)
 			rc = wrong(&at, "mode", "no row for it");
 	}
@@ -323,7 +338,8 @@ hf_suite_published(struct hf_suite **out, const char *conversations,
 		return HF_EINVAL;
 	}
 	s->conv = hf_xcalloc(json_array_size(s->source), sizeof(*s->conv));
-	json_array_foreach(s->source, i, o) {
+	json_array_foreach(s->source, i, o)
+	{
 		if (rc == 0)
 			rc = read_conv(&at, s, o, i);
 	}

@@ -9,8 +9,12 @@
 #include "base/hf.h"
 
 enum hf_fact_type {
-	HF_FACT_NAME, HF_FACT_PREFERENCE, HF_FACT_DATE, HF_FACT_NUMBER,
-	HF_FACT_CONSTRAINT, HF_FACT_TYPES
+	HF_FACT_NAME,
+	HF_FACT_PREFERENCE,
+	HF_FACT_DATE,
+	HF_FACT_NUMBER,
+	HF_FACT_CONSTRAINT,
+	HF_FACT_TYPES
 };
 const char *hf_fact_type_name(enum hf_fact_type t);
 
@@ -18,15 +22,17 @@ const char *hf_fact_type_name(enum hf_fact_type t);
  * shared by every conversation that uses the template. */
 struct hf_template {
 	enum hf_fact_type type;
-	const char	*before;
-	const char	*after;
-	const char	*probe;
+	const char *before;
+	const char *after;
+	const char *probe;
 };
 extern const struct hf_template hf_templates[];
 extern const unsigned hf_n_templates;
 
 /* Small talk: a question and the answer that the set gives to it. */
-struct hf_filler { const char *question, *answer; };
+struct hf_filler {
+	const char *question, *answer;
+};
 extern const struct hf_filler hf_fillers[];
 extern const unsigned hf_n_fillers;
 
@@ -37,9 +43,9 @@ extern const char *const hf_acks[];
 extern const unsigned hf_n_acks;
 
 /* Parts of facts. */
-#define HF_N_NAMES	30
-#define HF_N_QUALITIES	10
-#define HF_N_THINGS	12
+#define HF_N_NAMES 30
+#define HF_N_QUALITIES 10
+#define HF_N_THINGS 12
 extern const char *const hf_first_names[HF_N_NAMES];
 extern const char *const hf_last_names[HF_N_NAMES];
 extern const char *const hf_liked_qualities[HF_N_QUALITIES];

@@ -18,18 +18,18 @@
 #include "base/clock.h"
 #include "base/frame.h"
 
-#define REQUEST_ID	1
+#define REQUEST_ID 1
 
 struct call {
-	const char		*path;
-	int			 fd;
-	int			 timeout_ms;
-	int64_t			 deadline_us;
-	struct hf_buf		 in;
-	hf_ctl_data_fn		 fn;
-	void			*arg;
-	bool			 ended;
-	struct hf_ctl_fault	*fault;
+	const char *path;
+	int fd;
+	int timeout_ms;
+	int64_t deadline_us;
+	struct hf_buf in;
+	hf_ctl_data_fn fn;
+	void *arg;
+	bool ended;
+	struct hf_ctl_fault *fault;
 };
 
 int
@@ -47,15 +47,19 @@ hf_ctl_fault(struct hf_ctl_fault *f, int code, const char *fmt, ...)
 static int
 timed_out(struct call *c)
 {
-	return hf_ctl_fault(c->fault, HF_EXIT_TIMEOUT, "no answer from the "
-	    "daemon at %s within %d ms", c->path, c->timeout_ms);
+	return hf_ctl_fault(c->fault, HF_EXIT_TIMEOUT,
+	    "no answer from the "
+	    "daemon at %s within %d ms",
+	    c->path, c->timeout_ms);
 }
 
 static int
 garbled(struct call *c, const char *what)
 {
-	return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE, "the answer at %s "
-	    "is not one of holdfast: %s", c->path, what);
+	return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
+	    "the answer at %s "
+	    "is not one of holdfast: %s",
+	    c->path, what);
 }
 
 static void
@@ -69,7 +73,7 @@ open_socket(struct call *c)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval tv = { .tv_sec = c->timeout_ms / 1000,
-	    .tv_usec = c->timeout_ms % 1000 * 1000 };
+		.tv_usec = c->timeout_ms % 1000 * 1000 };
 
 	if (strlen(c->path) >= sizeof(sun.sun_path))
 		return hf_ctl_fault(c->fault, HF_EXIT_USAGE,
@@ -78,16 +82,17 @@ open_socket(struct call *c)
 	memcpy(sun.sun_path, c->path, strlen(c->path));
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	/* A full backlog makes connect() wait: not longer than we like. */
-	if (c->fd < 0 || setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv,
-	    sizeof(tv)) != 0)
-		return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
-		    "socket: %s", strerror(errno));
+	if (c->fd < 0 ||
+	    setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) != 0)
+		return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE, "socket: %s",
+		    strerror(errno));
 	if (connect(c->fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		return 0;
 	if (errno == EAGAIN)
 		return timed_out(c);
-	return hf_ctl_fault(c->fault, errno == EACCES || errno == EPERM ?
-	    HF_EXIT_PERM : HF_EXIT_UNREACHABLE,
+	return hf_ctl_fault(c->fault,
+	    errno == EACCES || errno == EPERM ? HF_EXIT_PERM :
+						HF_EXIT_UNREACHABLE,
 	    "cannot reach the daemon at %s: %s", c->path, strerror(errno));
 }
 
@@ -105,8 +110,8 @@ wait_for(struct call *c, short events)
 		n = poll(&p, 1, (int)(left_us / 1000) + 1);
 	} while (n == 0 || (n < 0 && errno == EINTR));
 	if (n < 0)
-		return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE, "poll: %s",
-		    strerror(errno));
+		return hf_ctl_fault(
+		    c->fault, HF_EXIT_UNREACHABLE, "poll: %s", strerror(errno));
 	return 0;
 }
 
@@ -126,8 +131,7 @@ send_all(struct call *c, const char *p, size_t size)
 			return 0;
 		if (n < 0)
 			return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
-			    "cannot write to %s: %s", c->path,
-			    strerror(errno));
+			    "cannot write to %s: %s", c->path, strerror(errno));
 		p += n;
 		size -= (size_t)n;
 	}
@@ -137,8 +141,8 @@ send_all(struct call *c, const char *p, size_t size)
 static int
 send_request(struct call *c, const char *verb, json_t *args)
 {
-	json_t *root = json_pack("{s:i, s:i, s:s, s:O}", "v",
-	    HF_FRAME_VERSION, "id", REQUEST_ID, "verb", verb, "args", args);
+	json_t *root = json_pack("{s:i, s:i, s:s, s:O}", "v", HF_FRAME_VERSION,
+	    "id", REQUEST_ID, "verb", verb, "args", args);
 	char *text = root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
 	struct hf_buf out;
 	int rc;
@@ -160,15 +164,15 @@ send_request(struct call *c, const char *verb, json_t *args)
 static int
 error_frame(struct call *c, json_t *error)
 {
-	const char *message = json_string_value(json_object_get(error,
-	    "message"));
+	const char *message =
+	    json_string_value(json_object_get(error, "message"));
 	const char *name = json_string_value(json_object_get(error, "name"));
 	json_int_t code = json_integer_value(json_object_get(error, "code"));
 
 	if (message == NULL)
 		message = name == NULL ? "the daemon refused" : name;
-	return hf_ctl_fault(c->fault, code < 1 || code > 125 ?
-	    HF_EXIT_FAILED : (int)code, "%s", message);
+	return hf_ctl_fault(c->fault,
+	    code < 1 || code > 125 ? HF_EXIT_FAILED : (int)code, "%s", message);
 }
 
 static int
@@ -208,8 +212,8 @@ frames(struct call *c)
 	int rc = 0;
 
 	while (rc == 0 && !c->ended) {
-		n = hf_frame_decode(hf_buf_str(&c->in), HF_FRAME_MAX_REPLY,
-		    &payload, &e);
+		n = hf_frame_decode(
+		    hf_buf_str(&c->in), HF_FRAME_MAX_REPLY, &payload, &e);
 		if (n < 0)
 			return garbled(c, e.text);
 		if (n == 0)
@@ -242,7 +246,8 @@ receive(struct call *c)
 		if (n <= 0)
 			return hf_ctl_fault(c->fault, HF_EXIT_UNREACHABLE,
 			    "the daemon at %s hung up before its answer was "
-			    "complete", c->path);
+			    "complete",
+			    c->path);
 		hf_buf_put(&c->in, chunk, (size_t)n);
 		if (!hf_buf_ok(&c->in))
 			return garbled(c, "too long");
@@ -256,8 +261,12 @@ int
 hf_ctl_call(const char *path, int timeout_ms, const char *verb, json_t *args,
     hf_ctl_data_fn fn, void *arg, struct hf_ctl_fault *fault)
 {
-	struct call c = { .path = path, .fd = -1, .timeout_ms = timeout_ms,
-	    .fn = fn, .arg = arg, .fault = fault };
+	struct call c = { .path = path,
+		.fd = -1,
+		.timeout_ms = timeout_ms,
+		.fn = fn,
+		.arg = arg,
+		.fault = fault };
 	int rc;
 
 	hf_buf_init(&c.in, HF_FRAME_MAX_REPLY + HF_FRAME_HEADER + 65536);

@@ -10,8 +10,8 @@
 #include "ctl/ctl.h"
 
 struct hf_ctl_fault {
-	int	exit;			/* enum hf_exit */
-	char	text[HF_CTL_TEXT];	/* may hold any bytes of the daemon */
+	int exit;		/* enum hf_exit */
+	char text[HF_CTL_TEXT]; /* may hold any bytes of the daemon */
 };
 
 /* One "data" member of the reply, borrowed.  Nonzero: it makes no sense. */
@@ -19,10 +19,10 @@ typedef int (*hf_ctl_data_fn)(void *arg, json_t *data);
 
 /* Send 'verb' with 'args' (borrowed) and hand each data frame to 'fn'.
  * 0 after the end frame; else -1 with 'fault' filled. */
-int	hf_ctl_call(const char *path, int timeout_ms, const char *verb,
-	    json_t *args, hf_ctl_data_fn fn, void *arg,
-	    struct hf_ctl_fault *fault) HF_MUST_CHECK;
-int	hf_ctl_fault(struct hf_ctl_fault *f, int code, const char *fmt, ...)
-	    HF_PRINTF(3, 4);
+int hf_ctl_call(const char *path, int timeout_ms, const char *verb,
+    json_t *args, hf_ctl_data_fn fn, void *arg,
+    struct hf_ctl_fault *fault) HF_MUST_CHECK;
+int hf_ctl_fault(struct hf_ctl_fault *f, int code, const char *fmt, ...)
+    HF_PRINTF(3, 4);
 
 #endif

@@ -23,56 +23,56 @@ enum hf_ctl_opt {
 
 /* What a reply becomes. */
 enum hf_ctl_doc {
-	HF_CTL_DOC_STATUS,	/* one object */
-	HF_CTL_DOC_CHECK,	/* {ok, daemon, checks} */
-	HF_CTL_DOC_SESSIONS,	/* a list */
-	HF_CTL_DOC_SESSION,	/* {session, turns, items, attempts} */
-	HF_CTL_DOC_VERIFY,	/* {findings, verified} */
+	HF_CTL_DOC_STATUS,   /* one object */
+	HF_CTL_DOC_CHECK,    /* {ok, daemon, checks} */
+	HF_CTL_DOC_SESSIONS, /* a list */
+	HF_CTL_DOC_SESSION,  /* {session, turns, items, attempts} */
+	HF_CTL_DOC_VERIFY,   /* {findings, verified} */
 	HF_CTL_DOC_LOCKS,
 	HF_CTL_DOC_KEYS,
 	HF_CTL_DOC_KEY,
 	HF_CTL_DOC_PROVIDERS,
-	HF_CTL_DOC_WARNINGS,	/* {file, warnings} */
-	HF_CTL_DOC_CONFIG,	/* {config, settings} */
-	HF_CTL_DOC_EXPLAIN,	/* a list of keys */
+	HF_CTL_DOC_WARNINGS, /* {file, warnings} */
+	HF_CTL_DOC_CONFIG,   /* {config, settings} */
+	HF_CTL_DOC_EXPLAIN,  /* a list of keys */
 	HF_CTL_DOC_RELOAD,
 	HF_CTL_DOC_DRAIN
 };
 
 struct hf_ctl_command {
-	const char	*verb;		/* of base/verbs.def */
-	const char	*operand;	/* its member of "args"; NULL: none */
-	const char	*shown;		/* how help calls it; in [] if it may
-					 * be left out */
-	unsigned	 allowed, required; /* enum hf_ctl_opt */
-	enum hf_ctl_doc	 doc;
+	const char *verb;	    /* of base/verbs.def */
+	const char *operand;	    /* its member of "args"; NULL: none */
+	const char *shown;	    /* how help calls it; in [] if it may
+				     * be left out */
+	unsigned allowed, required; /* enum hf_ctl_opt */
+	enum hf_ctl_doc doc;
 };
 
 extern const struct hf_ctl_command hf_ctl_commands[];
 extern const unsigned hf_ctl_n_commands;
 
-struct hf_ctl {			/* strings are borrowed from argv */
+struct hf_ctl { /* strings are borrowed from argv */
 	const struct hf_ctl_command *command; /* NULL: help or version */
-	bool		 help, version;
-	unsigned	 flags;		/* enum hf_verb_flags of the command */
-	const char	*socket, *config; /* NULL: not given */
-	bool		 offline;
-	const char	*database, *key_file;	/* offline; NULL: not given */
-	bool		 json, no_headers, quiet;
-	int		 timeout_ms;	/* 0: not given */
-	unsigned	 given;		/* enum hf_ctl_opt */
-	const char	*tenant, *label, *before, *operand;
-	int64_t		 limit, wait_s;
+	bool help, version;
+	unsigned flags;		     /* enum hf_verb_flags of the command */
+	const char *socket, *config; /* NULL: not given */
+	bool offline;
+	const char *database, *key_file; /* offline; NULL: not given */
+	bool json, no_headers, quiet;
+	int timeout_ms; /* 0: not given */
+	unsigned given; /* enum hf_ctl_opt */
+	const char *tenant, *label, *before, *operand;
+	int64_t limit, wait_s;
 };
 
-#define HF_CTL_TEXT	512	/* a message with its NUL */
+#define HF_CTL_TEXT 512 /* a message with its NUL */
 
 /* Read the command line.  0, or HF_EXIT_USAGE with a message in 'text'. */
-int	hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
-	    char text[HF_CTL_TEXT]) HF_MUST_CHECK;
-void	hf_ctl_usage(void);
+int hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
+    char text[HF_CTL_TEXT]) HF_MUST_CHECK;
+void hf_ctl_usage(void);
 
 /* Run the command and print its result.  An exit code. */
-int	hf_ctl_run(const struct hf_ctl *ctl);
+int hf_ctl_run(const struct hf_ctl *ctl);
 
 #endif

@@ -13,8 +13,11 @@ static size_t
 decode(const unsigned char *p, size_t left, uint32_t *out)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 :
-	    (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
+	size_t n = p[0] < 0x80	  ? 1 :
+	    (p[0] & 0xe0) == 0xc0 ? 2 :
+	    (p[0] & 0xf0) == 0xe0 ? 3 :
+	    (p[0] & 0xf8) == 0xf0 ? 4 :
+				    0;
 	uint32_t c;
 
 	if (n == 0 || n > left)
@@ -91,8 +94,8 @@ hf_ctl_put_duration(struct hf_buf *out, int64_t us)
 	else if (s < 3600)
 		hf_buf_printf(out, "%dm%02ds", (int)(s / 60), (int)(s % 60));
 	else if (s < 86400)
-		hf_buf_printf(out, "%dh%02dm", (int)(s / 3600),
-		    (int)(s % 3600 / 60));
+		hf_buf_printf(
+		    out, "%dh%02dm", (int)(s / 3600), (int)(s % 3600 / 60));
 	else
 		hf_buf_printf(out, "%" PRId64 "d%02dh", s / 86400,
 		    (int)(s % 86400 / 3600));

@@ -16,11 +16,11 @@ empty_document(enum hf_ctl_doc kind)
 	case HF_CTL_DOC_EXPLAIN:
 		return json_array();
 	case HF_CTL_DOC_SESSION:
-		return json_pack("{s:n, s:[], s:[], s:[]}", "session",
-		    "turns", "items", "attempts");
+		return json_pack("{s:n, s:[], s:[], s:[]}", "session", "turns",
+		    "items", "attempts");
 	case HF_CTL_DOC_CHECK:
-		return json_pack("{s:b, s:n, s:[]}", "ok", 1, "daemon",
-		    "checks");
+		return json_pack(
+		    "{s:b, s:n, s:[]}", "ok", 1, "daemon", "checks");
 	case HF_CTL_DOC_VERIFY:
 		return json_pack("{s:[], s:n}", "findings", "verified");
 	case HF_CTL_DOC_CONFIG:
@@ -46,24 +46,36 @@ hf_gather_init(struct hf_gather *g, const struct hf_ctl *ctl)
 
 /* Which members of data frames go where: into a list of the document
  * ("turns"), or in place of a member ("session"). */
-struct place { const char *member, *to; };
+struct place {
+	const char *member, *to;
+};
 
 static const struct place session_places[] = {
-	{ "turn", "turns" }, { "item", "items" }, { "attempt", "attempts" },
-	{ "session", "session" }, { NULL, NULL },
+	{ "turn", "turns" },
+	{ "item", "items" },
+	{ "attempt", "attempts" },
+	{ "session", "session" },
+	{ NULL, NULL },
 };
 static const struct place check_places[] = {
-	{ "check", "checks" }, { "daemon", "daemon" }, { NULL, NULL },
+	{ "check", "checks" },
+	{ "daemon", "daemon" },
+	{ NULL, NULL },
 };
 static const struct place verify_places[] = {
-	{ "finding", "findings" }, { "verified", "verified" },
+	{ "finding", "findings" },
+	{ "verified", "verified" },
 	{ NULL, NULL },
 };
 static const struct place config_places[] = {
-	{ "setting", "settings" }, { "config", "config" }, { NULL, NULL },
+	{ "setting", "settings" },
+	{ "config", "config" },
+	{ NULL, NULL },
 };
 static const struct place warning_places[] = {
-	{ "warning", "warnings" }, { "file", "file" }, { NULL, NULL },
+	{ "warning", "warnings" },
+	{ "file", "file" },
+	{ NULL, NULL },
 };
 
 /* A member that is not known is of a later daemon, and not for us. */
@@ -77,10 +89,11 @@ put_places(json_t *doc, const struct place *places, json_t *data)
 		if (v == NULL)
 			continue;
 		if (json_is_array(at))
-			return json_is_object(v) ?
-			    json_array_append(at, v) : -1;
+			return json_is_object(v) ? json_array_append(at, v) :
+						   -1;
 		return json_is_object(v) || json_is_string(v) ?
-		    json_object_set(doc, p->to, v) : -1;
+		    json_object_set(doc, p->to, v) :
+		    -1;
 	}
 	return 0;
 }
@@ -199,14 +212,16 @@ hf_gather_verdict(const struct hf_gather *g)
 
 	if (json_is_array(g->doc))
 		return json_array_size(g->doc) > 0 ? HF_EXIT_OK :
-		    HF_EXIT_FAILED;
+						     HF_EXIT_FAILED;
 	if (g->kind == HF_CTL_DOC_CHECK)
 		return json_is_true(json_object_get(g->doc, "ok")) ?
-		    HF_EXIT_OK : HF_EXIT_FAILED;
+		    HF_EXIT_OK :
+		    HF_EXIT_FAILED;
 	if (g->kind != HF_CTL_DOC_VERIFY)
 		return HF_EXIT_OK;
 	if (json_integer_value(json_object_get(v, "corrupt")) != 0)
 		return HF_EXIT_CORRUPT;
 	return json_integer_value(json_object_get(v, "odd")) != 0 ?
-	    HF_EXIT_FAILED : HF_EXIT_OK;
+	    HF_EXIT_FAILED :
+	    HF_EXIT_OK;
 }

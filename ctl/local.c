@@ -12,9 +12,9 @@
 #include "base/log.h"
 
 struct sink {
-	hf_ctl_data_fn	 fn;
-	void		*arg;
-	int		 rc;
+	hf_ctl_data_fn fn;
+	void *arg;
+	int rc;
 };
 
 /* Takes the reference of 'data'. */
@@ -37,8 +37,8 @@ no_memory(struct hf_ctl_fault *fault)
 static void
 on_warning(void *arg, int line, const char *what)
 {
-	put(arg, json_pack("{s:{s:i, s:s}}", "warning", "line", line, "text",
-	    what));
+	put(arg,
+	    json_pack("{s:{s:i, s:s}}", "warning", "line", line, "text", what));
 }
 
 int
@@ -46,7 +46,8 @@ hf_ctl_config_check(const struct hf_ctl *ctl, hf_ctl_data_fn fn, void *arg,
     struct hf_ctl_fault *fault)
 {
 	const char *path = ctl->operand != NULL ? ctl->operand :
-	    ctl->config != NULL ? ctl->config : HF_CTL_CONFIG;
+	    ctl->config != NULL			? ctl->config :
+						  HF_CTL_CONFIG;
 	struct sink s = { .fn = fn, .arg = arg };
 	struct hf_error e = { 0 };
 	struct hf_conf *c = NULL;
@@ -76,11 +77,11 @@ explain(const struct hf_param *p)
 	char expected[160];
 
 	hf_param_expected(p, expected, sizeof(expected));
-	return json_pack("{s:{s:s, s:s, s:b, s:s, s:s?, s:b, s:b, s:s}}",
-	    "key", "block", p->block, "key", p->key,
-	    "list", hf_param_is_list(p), "expected", expected,
-	    "default", p->def, "required", (p->flags & HF_P_REQUIRED) != 0,
-	    "reloadable", (p->flags & HF_P_RESTART) == 0, "prose", p->prose);
+	return json_pack("{s:{s:s, s:s, s:b, s:s, s:s?, s:b, s:b, s:s}}", "key",
+	    "block", p->block, "key", p->key, "list", hf_param_is_list(p),
+	    "expected", expected, "default", p->def, "required",
+	    (p->flags & HF_P_REQUIRED) != 0, "reloadable",
+	    (p->flags & HF_P_RESTART) == 0, "prose", p->prose);
 }
 
 /* "key", "block.key", or "block" for all of its keys. */
@@ -90,8 +91,7 @@ is_meant(const struct hf_param *p, const char *word)
 	const char *dot = strchr(word, '.');
 
 	if (dot == NULL)
-		return strcmp(word, p->key) == 0 ||
-		    strcmp(word, p->block) == 0;
+		return strcmp(word, p->key) == 0 || strcmp(word, p->block) == 0;
 	return strlen(p->block) == (size_t)(dot - word) &&
 	    strncmp(word, p->block, (size_t)(dot - word)) == 0 &&
 	    strcmp(dot + 1, p->key) == 0;
@@ -118,8 +118,10 @@ hf_ctl_config_explain(const struct hf_ctl *ctl, hf_ctl_data_fn fn, void *arg,
 	if (n > 0)
 		return 0;
 	if (near != NULL)
-		return hf_ctl_fault(fault, HF_EXIT_NOTFOUND, "there is no key "
-		    "%s; did you mean %s?", ctl->operand, near);
-	return hf_ctl_fault(fault, HF_EXIT_NOTFOUND, "there is no key %s",
-	    ctl->operand);
+		return hf_ctl_fault(fault, HF_EXIT_NOTFOUND,
+		    "there is no key "
+		    "%s; did you mean %s?",
+		    ctl->operand, near);
+	return hf_ctl_fault(
+	    fault, HF_EXIT_NOTFOUND, "there is no key %s", ctl->operand);
 }

@@ -16,11 +16,11 @@
 
 struct offline {
 	const struct hf_ctl *ctl;
-	hf_ctl_data_fn	 fn;
-	void		*arg;
-	bool		 failed;	/* no memory */
-	struct hf_id	 session;	/* seen last */
-	char		 database[4096], key_file[4096];
+	hf_ctl_data_fn fn;
+	void *arg;
+	bool failed;	      /* no memory */
+	struct hf_id session; /* seen last */
+	char database[4096], key_file[4096];
 	struct hf_inspect *in;
 	struct hf_verified sum;
 };
@@ -62,11 +62,11 @@ member(enum hf_field_type type, const void *at)
 	case HF_FIELD_INT:
 		return json_integer(*(const int *)at);
 	case HF_FIELD_UINT:
-		return json_integer((json_int_t)*(const unsigned *)at);
+		return json_integer((json_int_t) * (const unsigned *)at);
 	case HF_FIELD_I64:
-		return json_integer((json_int_t)*(const int64_t *)at);
+		return json_integer((json_int_t) * (const int64_t *)at);
 	case HF_FIELD_U64:
-		return json_integer((json_int_t)*(const uint64_t *)at);
+		return json_integer((json_int_t) * (const uint64_t *)at);
 	case HF_FIELD_BOOL:
 		return json_boolean(*(const bool *)at);
 	}
@@ -79,9 +79,10 @@ put(struct offline *o, const struct hf_view *view, const void *row)
 	json_t *data = json_object(), *j = json_object();
 
 	for (size_t i = 0; i < view->n; i++)
-		o->failed |= json_object_set_new(j, view->field[i].name,
-		    member(view->field[i].type,
-		    (const char *)row + view->field[i].offset)) != 0;
+		o->failed |=
+		    json_object_set_new(j, view->field[i].name,
+			member(view->field[i].type,
+			    (const char *)row + view->field[i].offset)) != 0;
 	o->failed |= json_object_set_new(data, view->kind, j) != 0;
 	if (!o->failed)
 		o->failed = o->fn(o->arg, data) != 0;
@@ -121,8 +122,10 @@ on_item(void *arg, const struct hf_item_info *i)
 
 	if (!seen.has_heard)
 		seen.heard = HF_STR_NONE;
-	return put(o, (o->ctl->given & HF_CTL_CONTENTS) != 0 ?
-	    &hf_view_contents : &hf_view_item, &seen);
+	return put(o,
+	    (o->ctl->given & HF_CTL_CONTENTS) != 0 ? &hf_view_contents :
+						     &hf_view_item,
+	    &seen);
 }
 
 static int
@@ -172,7 +175,8 @@ static int
 list(struct offline *o, struct hf_error *e)
 {
 	struct hf_session_filter f = { .tenant = o->ctl->tenant,
-	    .limit = o->ctl->limit, .before = o->ctl->before };
+		.limit = o->ctl->limit,
+		.before = o->ctl->before };
 	struct hf_cursor at = { 0 };
 
 	return hf_inspect_sessions(o->in, &f, &at, on_session, o, e);
@@ -182,8 +186,8 @@ list(struct offline *o, struct hf_error *e)
 static int
 find(struct offline *o, hf_session_fn cb, struct hf_error *e)
 {
-	int rc = hf_inspect_session(o->in, o->ctl->tenant, o->ctl->operand,
-	    cb, o, e);
+	int rc = hf_inspect_session(
+	    o->in, o->ctl->tenant, o->ctl->operand, cb, o, e);
 
 	return rc == HF_ECONFLICT ? HF_ENOTFOUND : rc;
 }
@@ -201,8 +205,8 @@ show(struct offline *o, struct hf_error *e)
 		rc = hf_inspect_items(o->in, &o->session, &at, on_item, o, e);
 	at = (struct hf_cursor){ 0 };
 	if (rc == 0 && (o->ctl->given & HF_CTL_ATTEMPTS) != 0)
-		rc = hf_inspect_attempts(o->in, &o->session, &at, on_attempt,
-		    o, e);
+		rc = hf_inspect_attempts(
+		    o->in, &o->session, &at, on_attempt, o, e);
 	return rc;
 }
 
@@ -215,12 +219,12 @@ verify(struct offline *o, struct hf_error *e)
 	if (o->ctl->operand != NULL) {
 		rc = find(o, note_session, e);
 		if (rc == 0)
-			rc = hf_verify_session(o->in, &o->session, on_finding,
-			    o, &o->sum, e);
+			rc = hf_verify_session(
+			    o->in, &o->session, on_finding, o, &o->sum, e);
 	} else {
 		do
-			rc = hf_verify_next(o->in, &at, on_finding, o,
-			    &o->sum, e);
+			rc = hf_verify_next(
+			    o->in, &at, on_finding, o, &o->sum, e);
 		while (rc > 0 && !o->failed);
 	}
 	if (rc == 0)
@@ -243,12 +247,15 @@ keys(struct offline *o, struct hf_error *e)
 }
 
 static const struct {
-	const char	*verb;
-	int		(*run)(struct offline *o, struct hf_error *e);
+	const char *verb;
+	int (*run)(struct offline *o, struct hf_error *e);
 } table[] = {
-	{ "status", status }, { "sessions.list", list },
-	{ "sessions.show", show }, { "sessions.verify", verify },
-	{ "locks.list", locks }, { "keys.list", keys },
+	{ "status", status },
+	{ "sessions.list", list },
+	{ "sessions.show", show },
+	{ "sessions.verify", verify },
+	{ "locks.list", locks },
+	{ "keys.list", keys },
 };
 
 /* --- where it is ---------------------------------------------------------- */
@@ -263,8 +270,7 @@ find_paths(struct offline *o, struct hf_ctl_fault *fault)
 	const char *key;
 
 	if (ctl->database != NULL) {
-		snprintf(o->database, sizeof(o->database), "%s",
-		    ctl->database);
+		snprintf(o->database, sizeof(o->database), "%s", ctl->database);
 		snprintf(o->key_file, sizeof(o->key_file), "%s%s",
 		    ctl->key_file != NULL ? ctl->key_file : ctl->database,
 		    ctl->key_file != NULL ? "" : ".key");
@@ -273,17 +279,21 @@ find_paths(struct offline *o, struct hf_ctl_fault *fault)
 	if (config == NULL)
 		config = HF_CTL_CONFIG;
 	if (ctl->config == NULL && access(config, F_OK) != 0)
-		return hf_ctl_fault(fault, HF_EXIT_USAGE, "there is no %s: "
-		    "--offline needs --database PATH or -c CONFIG", config);
+		return hf_ctl_fault(fault, HF_EXIT_USAGE,
+		    "there is no %s: "
+		    "--offline needs --database PATH or -c CONFIG",
+		    config);
 	if (hf_conf_load_gateway(config, &conf, &e) != 0)
-		return hf_ctl_fault(fault, HF_EXIT_CONFIG, "%s (--database "
-		    "does without the configuration)", e.text);
-	snprintf(o->database, sizeof(o->database), "%s",
-	    conf->gateway.database);
+		return hf_ctl_fault(fault, HF_EXIT_CONFIG,
+		    "%s (--database "
+		    "does without the configuration)",
+		    e.text);
+	snprintf(
+	    o->database, sizeof(o->database), "%s", conf->gateway.database);
 	key = ctl->key_file != NULL ? ctl->key_file :
-	    conf->gateway.master_key_file;
-	snprintf(o->key_file, sizeof(o->key_file), "%s",
-	    key == NULL ? "" : key);
+				      conf->gateway.master_key_file;
+	snprintf(
+	    o->key_file, sizeof(o->key_file), "%s", key == NULL ? "" : key);
 	hf_conf_free(conf);
 	return 0;
 }
@@ -292,7 +302,7 @@ static int
 run(struct offline *o, struct hf_error *e)
 {
 	struct hf_store_conf c = { .path = o->database,
-	    .key_file = o->key_file };
+		.key_file = o->key_file };
 	int rc = hf_inspect_open(&o->in, &c, e);
 
 	if (rc < 0)

@@ -14,8 +14,8 @@
 #include "base/verbs.h"
 
 static const struct {
-	const char	*verb, *words, *help;
-	unsigned	 flags;		/* enum hf_verb_flags */
+	const char *verb, *words, *help;
+	unsigned flags; /* enum hf_verb_flags */
 } verbs[] = {
 #define HF_VERB(verb, words, flags, help) { verb, words, help, flags },
 #include "base/verbs.def"
@@ -25,10 +25,12 @@ static const struct {
 const struct hf_ctl_command hf_ctl_commands[] = {
 	{ "status", NULL, NULL, 0, 0, HF_CTL_DOC_STATUS },
 	{ "check", NULL, NULL, 0, 0, HF_CTL_DOC_CHECK },
-	{ "sessions.list", NULL, NULL, HF_CTL_TENANT | HF_CTL_LIMIT |
-	    HF_CTL_BEFORE, 0, HF_CTL_DOC_SESSIONS },
-	{ "sessions.show", "key", "KEY", HF_CTL_TENANT | HF_CTL_CONTENTS |
-	    HF_CTL_ATTEMPTS, 0, HF_CTL_DOC_SESSION },
+	{ "sessions.list", NULL, NULL,
+	    HF_CTL_TENANT | HF_CTL_LIMIT | HF_CTL_BEFORE, 0,
+	    HF_CTL_DOC_SESSIONS },
+	{ "sessions.show", "key", "KEY",
+	    HF_CTL_TENANT | HF_CTL_CONTENTS | HF_CTL_ATTEMPTS, 0,
+	    HF_CTL_DOC_SESSION },
 	{ "sessions.verify", "key", "[KEY]", HF_CTL_TENANT | HF_CTL_ALL, 0,
 	    HF_CTL_DOC_VERIFY },
 	{ "locks.list", NULL, NULL, 0, 0, HF_CTL_DOC_LOCKS },
@@ -45,12 +47,19 @@ const struct hf_ctl_command hf_ctl_commands[] = {
 };
 const unsigned hf_ctl_n_commands = hf_countof(hf_ctl_commands);
 
-enum { OPT_NO_HEADERS = 256, OPT_TIMEOUT, OPT_HELP, OPT_VERSION,
-	OPT_OFFLINE, OPT_DATABASE, OPT_KEY_FILE,
-	OPT_COMMAND = 512 /* + enum hf_ctl_opt */ };
+enum {
+	OPT_NO_HEADERS = 256,
+	OPT_TIMEOUT,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_OFFLINE,
+	OPT_DATABASE,
+	OPT_KEY_FILE,
+	OPT_COMMAND = 512 /* + enum hf_ctl_opt */
+};
 
-static const struct option options[] = {
-	{ "socket", required_argument, NULL, 's' },
+static const struct option options[] = { { "socket", required_argument, NULL,
+					     's' },
 	{ "config", required_argument, NULL, 'c' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "no-headers", no_argument, NULL, OPT_NO_HEADERS },
@@ -69,8 +78,7 @@ static const struct option options[] = {
 	{ "attempts", no_argument, NULL, OPT_COMMAND + HF_CTL_ATTEMPTS },
 	{ "all", no_argument, NULL, OPT_COMMAND + HF_CTL_ALL },
 	{ "wait", required_argument, NULL, OPT_COMMAND + HF_CTL_WAIT },
-	{ NULL, 0, NULL, 0 }
-};
+	{ NULL, 0, NULL, 0 } };
 
 static bool
 integer(const char *z, int64_t min, int64_t max, int64_t *out)
@@ -106,8 +114,8 @@ command_option(struct hf_ctl *ctl, unsigned opt, const char *arg, char *text)
 	case HF_CTL_WAIT:
 		if (integer(arg, 1, 86400, &ctl->wait_s))
 			return 0;
-		snprintf(text, HF_CTL_TEXT,
-		    "--wait: expected seconds, 1 to 86400");
+		snprintf(
+		    text, HF_CTL_TEXT, "--wait: expected seconds, 1 to 86400");
 		return HF_EXIT_USAGE;
 	case HF_CTL_CONTENTS:
 	case HF_CTL_ATTEMPTS:
@@ -143,7 +151,8 @@ global_option(struct hf_ctl *ctl, int c, const char *arg, char *text)
 		return 0;
 	case OPT_TIMEOUT:
 		if (!integer(arg, 1, 86400000, &n)) {
-			snprintf(text, HF_CTL_TEXT, "--timeout: expected "
+			snprintf(text, HF_CTL_TEXT,
+			    "--timeout: expected "
 			    "milliseconds, 1 to 86400000");
 			return HF_EXIT_USAGE;
 		}
@@ -165,7 +174,8 @@ global_option(struct hf_ctl *ctl, int c, const char *arg, char *text)
 		ctl->version = true;
 		return 0;
 	default:
-		snprintf(text, HF_CTL_TEXT, "unknown option, or one without "
+		snprintf(text, HF_CTL_TEXT,
+		    "unknown option, or one without "
 		    "its argument; see holdfastctl --help");
 		return HF_EXIT_USAGE;
 	}
@@ -234,18 +244,19 @@ check_together(const struct hf_ctl *ctl, const char *words, char *text)
 	bool all = (ctl->given & HF_CTL_ALL) != 0;
 
 	if (ctl->offline && (ctl->flags & HF_VERB_OFFLINE) == 0)
-		snprintf(text, HF_CTL_TEXT, "%s cannot be done --offline",
-		    words);
+		snprintf(
+		    text, HF_CTL_TEXT, "%s cannot be done --offline", words);
 	else if (!ctl->offline &&
 	    (ctl->database != NULL || ctl->key_file != NULL))
-		snprintf(text, HF_CTL_TEXT, "--database and --key-file need "
+		snprintf(text, HF_CTL_TEXT,
+		    "--database and --key-file need "
 		    "--offline");
 	else if (ctl->offline && ctl->socket != NULL)
 		snprintf(text, HF_CTL_TEXT, "--offline asks no --socket");
 	else if ((ctl->command->allowed & HF_CTL_ALL) != 0 &&
 	    all == (ctl->operand != NULL))
-		snprintf(text, HF_CTL_TEXT, "%s needs one session, or --all",
-		    words);
+		snprintf(
+		    text, HF_CTL_TEXT, "%s needs one session, or --all", words);
 	else if (all && ctl->tenant != NULL)
 		snprintf(text, HF_CTL_TEXT, "--tenant goes with one session");
 	else
@@ -275,10 +286,11 @@ command(struct hf_ctl *ctl, int argc, char **argv, char *text)
 	most = ctl->command->operand == NULL ? 0 : 1;
 	least = most == 1 && ctl->command->shown[0] == '[' ? 0 : most;
 	if (argc - n > most || argc - n < least) {
-		snprintf(text, HF_CTL_TEXT, most == 0 ?
-		    "%s takes no other word" : least == 0 ?
-		    "%s takes one word after it" :
-		    "%s needs one word after it", words);
+		snprintf(text, HF_CTL_TEXT,
+		    most == 0	   ? "%s takes no other word" :
+			least == 0 ? "%s takes one word after it" :
+				     "%s needs one word after it",
+		    words);
 		return HF_EXIT_USAGE;
 	}
 	if (argc > n)
@@ -288,8 +300,8 @@ command(struct hf_ctl *ctl, int argc, char **argv, char *text)
 }
 
 int
-hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
-    char text[HF_CTL_TEXT])
+hf_ctl_options(
+    struct hf_ctl *ctl, int argc, char **argv, char text[HF_CTL_TEXT])
 {
 	int c, rc;
 
@@ -297,8 +309,9 @@ hf_ctl_options(struct hf_ctl *ctl, int argc, char **argv,
 	optind = 0;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "s:c:o:q", options, NULL)) != -1) {
-		rc = c > OPT_COMMAND ? command_option(ctl,
-		    (unsigned)(c - OPT_COMMAND), optarg, text) :
+		rc = c > OPT_COMMAND ?
+		    command_option(
+			ctl, (unsigned)(c - OPT_COMMAND), optarg, text) :
 		    global_option(ctl, c, optarg, text);
 		if (rc != 0)
 			return rc;
@@ -314,20 +327,21 @@ usage_of(const struct hf_ctl_command *k)
 	if (k->operand != NULL)
 		printf(" %s", k->shown);
 	for (const struct option *o = options; o->name != NULL; o++) {
-		unsigned bit = o->val < OPT_COMMAND ? 0 :
-		    (unsigned)(o->val - OPT_COMMAND);
+		unsigned bit =
+		    o->val < OPT_COMMAND ? 0 : (unsigned)(o->val - OPT_COMMAND);
 
 		if ((k->allowed & bit) != 0)
-			printf((k->required & bit) != 0 ? " --%s%s" :
-			    " [--%s%s]", o->name,
-			    o->has_arg == no_argument ? "" : " ...");
+			printf(
+			    (k->required & bit) != 0 ? " --%s%s" : " [--%s%s]",
+			    o->name, o->has_arg == no_argument ? "" : " ...");
 	}
 }
 
 void
 hf_ctl_usage(void)
 {
-	printf("usage: holdfastctl [-s SOCKET | -c CONFIG] [-o table|json] "
+	printf(
+	    "usage: holdfastctl [-s SOCKET | -c CONFIG] [-o table|json] "
 	    "[-q] [--no-headers]\n"
 	    "                   [--timeout MS] COMMAND [OPTIONS]\n"
 	    "       holdfastctl --offline [-c CONFIG | --database PATH "
@@ -343,7 +357,7 @@ hf_ctl_usage(void)
 		    verbs[i].help);
 	}
 	printf("\nExit codes: 0 ok, 1 failed or nothing found, 2 usage, 3 not "
-	    "found or ambiguous,\n4 daemon unreachable, 5 permission, 6 "
-	    "conflict, 7 data corrupt, 8 timeout,\n75 try later, 78 bad "
-	    "configuration.  More in holdfastctl(1).\n");
+	       "found or ambiguous,\n4 daemon unreachable, 5 permission, 6 "
+	       "conflict, 7 data corrupt, 8 timeout,\n75 try later, 78 bad "
+	       "configuration.  More in holdfastctl(1).\n");
 }

@@ -11,8 +11,8 @@
 #include "ctl/escape.h"
 
 /* Times of the day; every other *_us is a duration. */
-static const char *const times[] = { "created", "updated", "started",
-	"ended", "revoked", "lock_since" };
+static const char *const times[] = { "created", "updated", "started", "ended",
+	"revoked", "lock_since" };
 
 static int
 add_times(json_t *o)
@@ -27,8 +27,8 @@ add_times(json_t *o)
 			continue;
 		hf_wall_format(json_integer_value(v), text);
 		if (json_object_set_new(o, times[i],
-		    json_integer_value(v) == 0 ? json_null() :
-		    json_string(text)) != 0)
+			json_integer_value(v) == 0 ? json_null() :
+						     json_string(text)) != 0)
 			return -1;
 	}
 	return 0;
@@ -44,11 +44,11 @@ add_all_times(json_t *doc)
 	int rc = 0;
 
 	if (json_is_array(doc)) {
-		json_array_foreach(doc, i, v)
-			rc |= add_times(v);
+		json_array_foreach(doc, i, v) rc |= add_times(v);
 		return rc;
 	}
-	json_object_foreach(doc, name, v) {
+	json_object_foreach(doc, name, v)
+	{
 		if (json_is_array(v))
 			rc |= add_all_times(v);
 		else if (json_is_object(v))
@@ -58,12 +58,12 @@ add_all_times(json_t *doc)
 }
 
 int
-hf_ctl_render_json(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-    json_t *doc, FILE *out)
+hf_ctl_render_json(
+    const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc, FILE *out)
 {
 	/* Nothing that steers a terminal may reach one unescaped. */
-	size_t flags = JSON_INDENT(2) | (isatty(fileno(out)) ?
-	    JSON_ENSURE_ASCII : 0);
+	size_t flags =
+	    JSON_INDENT(2) | (isatty(fileno(out)) ? JSON_ENSURE_ASCII : 0);
 
 	(void)ctl;
 	(void)kind;
@@ -81,8 +81,8 @@ print_id(json_t *o, const char *member, FILE *out)
 	if (!json_is_string(v))
 		return;
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	hf_ctl_escape(&b, (struct hf_str){ json_string_value(v),
-	    json_string_length(v) });
+	hf_ctl_escape(
+	    &b, (struct hf_str){ json_string_value(v), json_string_length(v) });
 	if (hf_buf_ok(&b) && b.size > 0)
 		fprintf(out, "%s\n", b.data);
 	hf_buf_free(&b);
@@ -96,7 +96,8 @@ print_suspects(json_t *findings, FILE *out)
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(findings, i, v) {
+	json_array_foreach(findings, i, v)
+	{
 		id = json_string_value(json_object_get(v, "session"));
 		if (id == NULL || strcmp(id, last) == 0)
 			continue;
@@ -106,8 +107,8 @@ print_suspects(json_t *findings, FILE *out)
 }
 
 int
-hf_ctl_render_ids(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-    json_t *doc, FILE *out)
+hf_ctl_render_ids(
+    const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc, FILE *out)
 {
 	size_t i;
 	json_t *v;
@@ -126,35 +127,34 @@ hf_ctl_render_ids(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
 		print_suspects(json_object_get(doc, "findings"), out);
 		break;
 	case HF_CTL_DOC_LOCKS:
-		json_array_foreach(doc, i, v)
-			print_id(v, "session", out);
+		json_array_foreach(doc, i, v) print_id(v, "session", out);
 		break;
 	case HF_CTL_DOC_PROVIDERS:
-		json_array_foreach(doc, i, v)
-			print_id(v, "name", out);
+		json_array_foreach(doc, i, v) print_id(v, "name", out);
 		break;
 	case HF_CTL_DOC_SESSIONS:
 	case HF_CTL_DOC_KEYS:
-		json_array_foreach(doc, i, v)
-			print_id(v, "id", out);
+		json_array_foreach(doc, i, v) print_id(v, "id", out);
 		break;
 	case HF_CTL_DOC_SESSION:
 		print_id(json_object_get(doc, "session"), "id", out);
 		break;
 	case HF_CTL_DOC_KEY:
-		print_id(doc, json_object_get(doc, "secret") != NULL ?
-		    "secret" : "id", out);
+		print_id(doc,
+		    json_object_get(doc, "secret") != NULL ? "secret" : "id",
+		    out);
 		break;
 	}
 	return 0;
 }
 
 int
-hf_ctl_render(const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc,
-    FILE *out)
+hf_ctl_render(
+    const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc, FILE *out)
 {
 	hf_ctl_printer_fn print = ctl->json ? hf_ctl_render_json :
-	    ctl->quiet ? hf_ctl_render_ids : hf_ctl_render_text;
+	    ctl->quiet			    ? hf_ctl_render_ids :
+					      hf_ctl_render_text;
 
 	return print(ctl, kind, doc, out);
 }

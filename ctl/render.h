@@ -13,19 +13,19 @@
 
 /* A way to print; -1 when memory is gone (what stdio thinks of 'out' is
  * asked by the caller). */
-typedef int (*hf_ctl_printer_fn)(const struct hf_ctl *ctl,
-	    enum hf_ctl_doc kind, json_t *doc, FILE *out);
+typedef int (*hf_ctl_printer_fn)(
+    const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc, FILE *out);
 
-int	hf_ctl_render_text(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-	    json_t *doc, FILE *out) HF_MUST_CHECK;
+int hf_ctl_render_text(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
+    json_t *doc, FILE *out) HF_MUST_CHECK;
 /* Adds to each time in microseconds ("created_us") its RFC 3339 form
  * ("created"; null for 0, which means: not yet). */
-int	hf_ctl_render_json(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-	    json_t *doc, FILE *out) HF_MUST_CHECK;
-int	hf_ctl_render_ids(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-	    json_t *doc, FILE *out) HF_MUST_CHECK;
+int hf_ctl_render_json(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
+    json_t *doc, FILE *out) HF_MUST_CHECK;
+int hf_ctl_render_ids(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
+    json_t *doc, FILE *out) HF_MUST_CHECK;
 /* The one that the options ask for. */
-int	hf_ctl_render(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-	    json_t *doc, FILE *out) HF_MUST_CHECK;
+int hf_ctl_render(const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc,
+    FILE *out) HF_MUST_CHECK;
 
 #endif

@@ -44,9 +44,11 @@ hf_ctl_text_check(json_t *doc, FILE *out)
 	size_t i;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	json_array_foreach(json_object_get(doc, "checks"), i, v) {
-		hf_buf_puts(&b, json_is_true(json_object_get(v, "ok")) ?
-		    "ok    " : "FAIL  ");
+	json_array_foreach(json_object_get(doc, "checks"), i, v)
+	{
+		hf_buf_puts(&b,
+		    json_is_true(json_object_get(v, "ok")) ? "ok    " :
+							     "FAIL  ");
 		put(&b, v, "name");
 		hf_buf_puts(&b, ": ");
 		put(&b, v, "text");
@@ -85,12 +87,14 @@ hf_ctl_text_verify(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
 	json_array_foreach(json_object_get(doc, "findings"), i, v)
-		put_finding(&b, v);
+	    put_finding(&b, v);
 	if (!ctl->no_headers)
-		hf_buf_printf(&b, "%s: %" PRId64 " sessions, %" PRId64
-		    " turns, %" PRId64 " items; %" PRId64 " corrupt, %" PRId64
-		    " odd\n", integer(sum, "corrupt") != 0 ? "CORRUPT" :
-		    integer(sum, "odd") != 0 ? "odd" : "clean",
+		hf_buf_printf(&b,
+		    "%s: %" PRId64 " sessions, %" PRId64 " turns, %" PRId64
+		    " items; %" PRId64 " corrupt, %" PRId64 " odd\n",
+		    integer(sum, "corrupt") != 0 ? "CORRUPT" :
+			integer(sum, "odd") != 0 ? "odd" :
+						   "clean",
 		    integer(sum, "sessions"), integer(sum, "turns"),
 		    integer(sum, "items"), integer(sum, "corrupt"),
 		    integer(sum, "odd"));
@@ -115,8 +119,10 @@ static const struct hf_ctl_column lock_columns[] = {
 int
 hf_ctl_text_locks(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 {
-	return json_array_size(doc) == 0 ? 0 : hf_ctl_table(lock_columns,
-	    hf_countof(lock_columns), doc, !ctl->no_headers, out);
+	return json_array_size(doc) == 0 ?
+	    0 :
+	    hf_ctl_table(lock_columns, hf_countof(lock_columns), doc,
+		!ctl->no_headers, out);
 }
 
 static const struct hf_ctl_column provider_columns[] = {
@@ -136,15 +142,18 @@ join_routes(json_t *row)
 	int rc;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	json_array_foreach(json_object_get(row, "routes"), i, v) {
+	json_array_foreach(json_object_get(row, "routes"), i, v)
+	{
 		if (!json_is_string(v))
 			continue;
 		if (b.size > 0)
 			hf_buf_puts(&b, ", ");
 		hf_buf_puts(&b, json_string_value(v));
 	}
-	rc = !hf_buf_ok(&b) ? -1 : b.size == 0 ? 0 : json_object_set_new(row,
-	    "routes_text", json_stringn(b.data, b.size));
+	rc = !hf_buf_ok(&b) ? -1 :
+	    b.size == 0	    ? 0 :
+			      json_object_set_new(
+				  row, "routes_text", json_stringn(b.data, b.size));
 	hf_buf_free(&b);
 	return rc;
 }
@@ -153,8 +162,8 @@ static int
 add_row(json_t *rows, json_t *provider, json_t *target)
 {
 	static const char *const members[] = { "dialect", "base_url" };
-	json_t *row = json_is_object(target) ? json_copy(target) :
-	    json_object();
+	json_t *row =
+	    json_is_object(target) ? json_copy(target) : json_object();
 	json_t *name = json_object_get(provider, "name");
 	int rc = row == NULL ? -1 : 0;
 
@@ -181,13 +190,13 @@ hf_ctl_text_providers(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	size_t i, k;
 	int rc = rows == NULL ? -1 : 0;
 
-	json_array_foreach(doc, i, p) {
+	json_array_foreach(doc, i, p)
+	{
 		json_t *targets = json_object_get(p, "targets");
 
 		if (json_array_size(targets) == 0)
 			rc |= add_row(rows, p, NULL);
-		json_array_foreach(targets, k, t)
-			rc |= add_row(rows, p, t);
+		json_array_foreach(targets, k, t) rc |= add_row(rows, p, t);
 	}
 	if (rc == 0 && json_array_size(rows) > 0)
 		rc = hf_ctl_table(provider_columns,
@@ -206,7 +215,8 @@ hf_ctl_text_warnings(json_t *doc, FILE *out)
 	size_t i;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	json_array_foreach(list, i, v) {
+	json_array_foreach(list, i, v)
+	{
 		put(&b, doc, "file");
 		if (integer(v, "line") > 0)
 			hf_buf_printf(&b, ":%" PRId64, integer(v, "line"));
@@ -245,8 +255,9 @@ add_name(json_t *v)
 	}
 	hf_buf_putc(&b, '.');
 	put_raw(&b, v, "key");
-	rc = hf_buf_ok(&b) ? json_object_set_new(v, "setting",
-	    json_stringn(b.data, b.size)) : -1;
+	rc = hf_buf_ok(&b) ?
+	    json_object_set_new(v, "setting", json_stringn(b.data, b.size)) :
+	    -1;
 	hf_buf_reset(&b);
 	if (integer(v, "line") > 0)
 		hf_buf_printf(&b, "line %" PRId64, integer(v, "line"));
@@ -254,7 +265,8 @@ add_name(json_t *v)
 		put_raw(&b, v, "source");
 	if (rc == 0)
 		rc = hf_buf_ok(&b) ? json_object_set_new(v, "from",
-		    json_stringn(b.data, b.size)) : -1;
+					 json_stringn(b.data, b.size)) :
+				     -1;
 	hf_buf_free(&b);
 	return rc;
 }
@@ -281,10 +293,11 @@ hf_ctl_text_config(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	hf_buf_printf(&b, "%" PRId64, integer(config, "generation"));
 	rc |= hf_ctl_line("generation", &b, out);
 	fputc('\n', out);
-	json_array_foreach(list, i, v)
-		rc |= add_name(v);
-	return rc != 0 ? -1 : hf_ctl_table(setting_columns,
-	    hf_countof(setting_columns), list, !ctl->no_headers, out);
+	json_array_foreach(list, i, v) rc |= add_name(v);
+	return rc != 0 ?
+	    -1 :
+	    hf_ctl_table(setting_columns, hf_countof(setting_columns), list,
+		!ctl->no_headers, out);
 }
 
 static void
@@ -293,8 +306,9 @@ put_key(struct hf_buf *b, json_t *v)
 	put(b, v, "block");
 	hf_buf_putc(b, '.');
 	put(b, v, "key");
-	hf_buf_puts(b, json_is_true(json_object_get(v, "list")) ?
-	    "\n    a list, each " : "\n    ");
+	hf_buf_puts(b,
+	    json_is_true(json_object_get(v, "list")) ? "\n    a list, each " :
+						       "\n    ");
 	put(b, v, "expected");
 	if (json_is_string(json_object_get(v, "default"))) {
 		hf_buf_puts(b, "\n    default: ");
@@ -302,9 +316,10 @@ put_key(struct hf_buf *b, json_t *v)
 	}
 	if (json_is_true(json_object_get(v, "required")))
 		hf_buf_puts(b, "\n    required");
-	hf_buf_puts(b, json_is_true(json_object_get(v, "reloadable")) ?
-	    "\n    a reload changes it\n    " :
-	    "\n    a change needs a restart\n    ");
+	hf_buf_puts(b,
+	    json_is_true(json_object_get(v, "reloadable")) ?
+		"\n    a reload changes it\n    " :
+		"\n    a change needs a restart\n    ");
 	put(b, v, "prose");
 	hf_buf_putc(b, '\n');
 }
@@ -317,7 +332,8 @@ hf_ctl_text_explain(json_t *doc, FILE *out)
 	size_t i;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	json_array_foreach(doc, i, v) {
+	json_array_foreach(doc, i, v)
+	{
 		if (i > 0)
 			hf_buf_putc(&b, '\n');
 		put_key(&b, v);
@@ -336,7 +352,8 @@ hf_ctl_text_reload(json_t *doc, FILE *out)
 	hf_buf_printf(&b, "reloaded: generation %" PRId64 " serves\n",
 	    integer(doc, "generation"));
 	if (json_is_string(json_object_get(doc, "restart_needed"))) {
-		hf_buf_puts(&b, "changed, but only a restart puts it in "
+		hf_buf_puts(&b,
+		    "changed, but only a restart puts it in "
 		    "force: ");
 		put(&b, doc, "restart_needed");
 		hf_buf_putc(&b, '\n');

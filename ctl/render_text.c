@@ -10,83 +10,115 @@
 
 #include "ctl/escape.h"
 
-#define TEXT		HF_CTL_TEXT_CELL
-#define INT		HF_CTL_INT_CELL
-#define SOME		HF_CTL_SOME_CELL
-#define TIME		HF_CTL_TIME_CELL
-#define DURATION	HF_CTL_DURATION_CELL
-#define BYTES		HF_CTL_BYTES_CELL
-#define BOOL		HF_CTL_BOOL_CELL
-#define INC		HF_CTL_INC_CELL
+#define TEXT HF_CTL_TEXT_CELL
+#define INT HF_CTL_INT_CELL
+#define SOME HF_CTL_SOME_CELL
+#define TIME HF_CTL_TIME_CELL
+#define DURATION HF_CTL_DURATION_CELL
+#define BYTES HF_CTL_BYTES_CELL
+#define BOOL HF_CTL_BOOL_CELL
+#define INC HF_CTL_INC_CELL
 
 static const struct hf_ctl_column session_columns[] = {
-	{ "ID", "id", TEXT }, { "TENANT", "tenant", TEXT },
-	{ "NAME", "name", TEXT }, { "TURNS", "turns", INT },
-	{ "STATE", "last_state", TEXT }, { "TARGET", "last_target", TEXT },
-	{ "LOCKED", "locked", BOOL }, { "QUEUED", "queued", INT },
+	{ "ID", "id", TEXT },
+	{ "TENANT", "tenant", TEXT },
+	{ "NAME", "name", TEXT },
+	{ "TURNS", "turns", INT },
+	{ "STATE", "last_state", TEXT },
+	{ "TARGET", "last_target", TEXT },
+	{ "LOCKED", "locked", BOOL },
+	{ "QUEUED", "queued", INT },
 	{ "UPDATED", "updated_us", TIME },
 };
 
 static const struct hf_ctl_column turn_columns[] = {
-	{ "TURN", "seq", INT }, { "AFTER", "parent_seq", SOME },
-	{ "STATE", "state", TEXT }, { "IN_HISTORY", "on_path", BOOL },
-	{ "ROUTE", "route", TEXT }, { "TARGET", "target", TEXT },
-	{ "ATTEMPTS", "attempts", INT }, { "STATUS", "status", SOME },
+	{ "TURN", "seq", INT },
+	{ "AFTER", "parent_seq", SOME },
+	{ "STATE", "state", TEXT },
+	{ "IN_HISTORY", "on_path", BOOL },
+	{ "ROUTE", "route", TEXT },
+	{ "TARGET", "target", TEXT },
+	{ "ATTEMPTS", "attempts", INT },
+	{ "STATUS", "status", SOME },
 	{ "FINISH", "finish_reason", TEXT },
 	{ "ERROR", "error_class", TEXT },
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
-	{ "TOTAL", "total_us", DURATION }, { "STARTED", "started_us", TIME },
+	{ "TOTAL", "total_us", DURATION },
+	{ "STARTED", "started_us", TIME },
 };
 
 static const struct hf_ctl_column attempt_columns[] = {
-	{ "TURN", "turn_seq", INT }, { "ATTEMPT", "n", INT },
-	{ "TARGET", "target", TEXT }, { "CLASS", "cls", TEXT },
-	{ "REASON", "reason", TEXT }, { "HTTP", "http_status", SOME },
+	{ "TURN", "turn_seq", INT },
+	{ "ATTEMPT", "n", INT },
+	{ "TARGET", "target", TEXT },
+	{ "CLASS", "cls", TEXT },
+	{ "REASON", "reason", TEXT },
+	{ "HTTP", "http_status", SOME },
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
-	{ "TOTAL", "total_us", DURATION }, { "SENT", "bytes_out", BYTES },
-	{ "RECEIVED", "bytes_in", BYTES }, { "STARTED", "started_us", TIME },
+	{ "TOTAL", "total_us", DURATION },
+	{ "SENT", "bytes_out", BYTES },
+	{ "RECEIVED", "bytes_in", BYTES },
+	{ "STARTED", "started_us", TIME },
 };
 
 static const struct hf_ctl_column key_columns[] = {
-	{ "ID", "id", TEXT }, { "TENANT", "tenant", TEXT },
-	{ "LABEL", "label", TEXT }, { "CREATED", "created_us", TIME },
+	{ "ID", "id", TEXT },
+	{ "TENANT", "tenant", TEXT },
+	{ "LABEL", "label", TEXT },
+	{ "CREATED", "created_us", TIME },
 	{ "REVOKED", "revoked_us", TIME },
 };
 
 static const struct hf_ctl_column process_columns[] = {
-	{ "SLOT", "slot", INT }, { "ROLE", "role", TEXT },
-	{ "PID", "pid", INT }, { "INCARNATION", "inc", INC },
-	{ "STATE", "state", TEXT }, { "WORKED", "worked", INT },
+	{ "SLOT", "slot", INT },
+	{ "ROLE", "role", TEXT },
+	{ "PID", "pid", INT },
+	{ "INCARNATION", "inc", INC },
+	{ "STATE", "state", TEXT },
+	{ "WORKED", "worked", INT },
 	{ "IN_FLIGHT", "in_flight", INT },
 };
 
 /* "name       value" lines. */
 static const struct hf_ctl_column session_lines[] = {
-	{ "session", "id", TEXT }, { "tenant", "tenant", TEXT },
-	{ "name", "name", TEXT }, { "created", "created_us", TIME },
-	{ "updated", "updated_us", TIME }, { "turns", "turns", INT },
-	{ "queued", "queued", INT }, { "locked", "locked", BOOL },
+	{ "session", "id", TEXT },
+	{ "tenant", "tenant", TEXT },
+	{ "name", "name", TEXT },
+	{ "created", "created_us", TIME },
+	{ "updated", "updated_us", TIME },
+	{ "turns", "turns", INT },
+	{ "queued", "queued", INT },
+	{ "locked", "locked", BOOL },
 };
 static const struct hf_ctl_column lock_lines[] = {
-	{ "owner slot", "owner_slot", INT }, { "owner", "owner_inc", INC },
-	{ "fence", "fence", INT }, { "since", "lock_since_us", TIME },
+	{ "owner slot", "owner_slot", INT },
+	{ "owner", "owner_inc", INC },
+	{ "fence", "fence", INT },
+	{ "since", "lock_since_us", TIME },
 };
 static const struct hf_ctl_column key_lines[] = {
-	{ "key", "id", TEXT }, { "tenant", "tenant", TEXT },
-	{ "label", "label", TEXT }, { "created", "created_us", TIME },
-	{ "revoked", "revoked_us", TIME }, { "secret", "secret", TEXT },
+	{ "key", "id", TEXT },
+	{ "tenant", "tenant", TEXT },
+	{ "label", "label", TEXT },
+	{ "created", "created_us", TIME },
+	{ "revoked", "revoked_us", TIME },
+	{ "secret", "secret", TEXT },
 };
 static const struct hf_ctl_column status_lines[] = {
-	{ "version", "version", TEXT }, { "pid", "pid", INT },
-	{ "started", "started_us", TIME }, { "boot", "boot", INT },
+	{ "version", "version", TEXT },
+	{ "pid", "pid", INT },
+	{ "started", "started_us", TIME },
+	{ "boot", "boot", INT },
 	{ "configuration", "config_generation", INT },
 	{ "database", "database", TEXT },
 };
 static const struct hf_ctl_column store_lines[] = {
 	{ "database size", "db_bytes", BYTES },
 	{ "WAL size", "wal_bytes", BYTES },
-	{ "schema", "schema_version", INT }, { "sessions", "sessions", INT },
-	{ "turns", "turns", INT }, { "items", "items", INT },
+	{ "schema", "schema_version", INT },
+	{ "sessions", "sessions", INT },
+	{ "turns", "turns", INT },
+	{ "items", "items", INT },
 	{ "open turns", "open_turns", INT },
 	{ "queued turns", "queued_turns", INT },
 };
@@ -104,8 +136,7 @@ hf_ctl_line(const char *name, struct hf_buf *value, FILE *out)
 }
 
 int
-hf_ctl_lines(const struct hf_ctl_column *column, size_t n, json_t *o,
-    FILE *out)
+hf_ctl_lines(const struct hf_ctl_column *column, size_t n, json_t *o, FILE *out)
 {
 	struct hf_buf b;
 	int rc = 0;
@@ -143,7 +174,8 @@ listeners(json_t *list, FILE *out)
 	json_t *v;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	json_array_foreach(list, i, v) {
+	json_array_foreach(list, i, v)
+	{
 		if (i > 0)
 			hf_buf_puts(&b, ", ");
 		hf_ctl_put_cell(&b, v, TEXT);
@@ -161,7 +193,8 @@ counters(json_t *o, FILE *out)
 
 	if (json_object_size(o) > 0)
 		fputc('\n', out);
-	json_object_foreach(o, name, v) {
+	json_object_foreach(o, name, v)
+	{
 		if (!json_is_integer(v) || json_integer_value(v) == 0)
 			continue;
 		hf_buf_init(&b, HF_BUF_NOCAP);
@@ -213,22 +246,23 @@ put_message(struct hf_buf *out, json_t *body)
 	char *dump;
 	size_t i;
 
-	if (json_is_string(content) && json_object_size(body) ==
-	    (json_object_get(body, "role") == NULL ? 1u : 2u)) {
-		hf_ctl_escape(out, (struct hf_str){
-		    json_string_value(content),
-		    json_string_length(content) });
+	if (json_is_string(content) &&
+	    json_object_size(body) ==
+		(json_object_get(body, "role") == NULL ? 1u : 2u)) {
+		hf_ctl_escape(out,
+		    (struct hf_str){ json_string_value(content),
+			json_string_length(content) });
 		return;
 	}
-	json_array_foreach(content, i, v) {
+	json_array_foreach(content, i, v)
+	{
 		type = json_string_value(json_object_get(v, "type"));
 		if (type == NULL || strcmp(type, "text") != 0)
 			break;
 	}
 	if (json_array_size(content) > 0 && i == json_array_size(content)) {
-		json_array_foreach(content, i, v)
-			hf_ctl_put_cell(out, json_object_get(v, "text"),
-			    HF_CTL_TEXT_CELL);
+		json_array_foreach(content, i, v) hf_ctl_put_cell(
+		    out, json_object_get(v, "text"), HF_CTL_TEXT_CELL);
 		return;
 	}
 	dump = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -241,10 +275,10 @@ put_message(struct hf_buf *out, json_t *body)
 static void
 put_body(struct hf_buf *out, json_t *body)
 {
-	struct hf_str s = { json_string_value(body),
-	    json_string_length(body) };
+	struct hf_str s = { json_string_value(body), json_string_length(body) };
 	json_t *root = json_is_string(body) && s.size > 0 ?
-	    json_loadb(s.p, s.size, JSON_ALLOW_NUL, NULL) : NULL;
+	    json_loadb(s.p, s.size, JSON_ALLOW_NUL, NULL) :
+	    NULL;
 
 	if (root != NULL)
 		put_message(out, root);
@@ -311,14 +345,13 @@ session(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	    json_array_size(items) == 0)
 		return rc;
 	fputc('\n', out);
-	json_array_foreach(items, i, v)
-		rc |= item(v, out);
+	json_array_foreach(items, i, v) rc |= item(v, out);
 	return rc;
 }
 
 int
-hf_ctl_render_text(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
-    json_t *doc, FILE *out)
+hf_ctl_render_text(
+    const struct hf_ctl *ctl, enum hf_ctl_doc kind, json_t *doc, FILE *out)
 {
 	switch (kind) {
 	case HF_CTL_DOC_STATUS:
@@ -326,16 +359,17 @@ hf_ctl_render_text(const struct hf_ctl *ctl, enum hf_ctl_doc kind,
 	case HF_CTL_DOC_SESSION:
 		return session(ctl, doc, out);
 	case HF_CTL_DOC_SESSIONS:
-		return json_array_size(doc) == 0 ? 0 :
-		    hf_ctl_table(session_columns,
-		    hf_countof(session_columns), doc, !ctl->no_headers, out);
+		return json_array_size(doc) == 0 ?
+		    0 :
+		    hf_ctl_table(session_columns, hf_countof(session_columns),
+			doc, !ctl->no_headers, out);
 	case HF_CTL_DOC_KEYS:
-		return json_array_size(doc) == 0 ? 0 :
+		return json_array_size(doc) == 0 ?
+		    0 :
 		    hf_ctl_table(key_columns, hf_countof(key_columns), doc,
-		    !ctl->no_headers, out);
+			!ctl->no_headers, out);
 	case HF_CTL_DOC_KEY:
-		return hf_ctl_lines(key_lines, hf_countof(key_lines), doc,
-		    out);
+		return hf_ctl_lines(key_lines, hf_countof(key_lines), doc, out);
 	case HF_CTL_DOC_CHECK:
 		return hf_ctl_text_check(doc, out);
 	case HF_CTL_DOC_VERIFY:

@@ -16,9 +16,9 @@
 #include "ctl/local.h"
 #include "ctl/render.h"
 
-#define DEFAULT_SOCKET	HF_RUNSTATEDIR "/holdfast/control.sock"
-#define TIMEOUT_MS	10000	/* of silence */
-#define RELOAD_MS	120000	/* new workers start, which takes a while */
+#define DEFAULT_SOCKET HF_RUNSTATEDIR "/holdfast/control.sock"
+#define TIMEOUT_MS 10000 /* of silence */
+#define RELOAD_MS 120000 /* new workers start, which takes a while */
 
 /* The socket's path into 'out': as given, as the configuration says, or
  * where it is when nothing says so. */
@@ -42,8 +42,10 @@ find_socket(const struct hf_ctl *ctl, char *out, size_t size,
 		}
 	}
 	if (hf_conf_load_gateway(config, &conf, &e) != 0)
-		return hf_ctl_fault(fault, HF_EXIT_CONFIG, "%s (-s SOCKET "
-		    "does without the configuration)", e.text);
+		return hf_ctl_fault(fault, HF_EXIT_CONFIG,
+		    "%s (-s SOCKET "
+		    "does without the configuration)",
+		    e.text);
 	snprintf(out, size, "%s", conf->gateway.control);
 	hf_conf_free(conf);
 	return 0;
@@ -52,7 +54,8 @@ find_socket(const struct hf_ctl *ctl, char *out, size_t size,
 static int
 set_string(json_t *args, const char *name, const char *value)
 {
-	return value == NULL ? 0 :
+	return value == NULL ?
+	    0 :
 	    json_object_set_new(args, name, json_string(value));
 }
 
@@ -67,8 +70,8 @@ make_args(const struct hf_ctl *ctl)
 	if (ctl->command->operand != NULL)
 		rc |= set_string(args, ctl->command->operand, ctl->operand);
 	if ((ctl->given & HF_CTL_LIMIT) != 0)
-		rc |= json_object_set_new(args, "limit",
-		    json_integer(ctl->limit));
+		rc |= json_object_set_new(
+		    args, "limit", json_integer(ctl->limit));
 	if ((ctl->given & HF_CTL_CONTENTS) != 0)
 		rc |= json_object_set_new(args, "contents", json_true());
 	if ((ctl->given & HF_CTL_ATTEMPTS) != 0)
@@ -93,8 +96,8 @@ report(const struct hf_ctl_fault *fault)
 
 	hf_buf_init(&b, 4096);
 	hf_ctl_escape(&b, hf_str(fault->text));
-	fprintf(stderr, "holdfastctl: %s\n", hf_buf_ok(&b) && b.size > 0 ?
-	    b.data : "error");
+	fprintf(stderr, "holdfastctl: %s\n",
+	    hf_buf_ok(&b) && b.size > 0 ? b.data : "error");
 	hf_buf_free(&b);
 	return fault->exit;
 }
@@ -120,27 +123,27 @@ timeout_of(const struct hf_ctl *ctl)
 		return ctl->timeout_ms;
 	if (ctl->wait_s != 0)
 		return (int)ctl->wait_s * 1000;
-	return ctl->command->doc == HF_CTL_DOC_RELOAD ? RELOAD_MS :
-	    TIMEOUT_MS;
+	return ctl->command->doc == HF_CTL_DOC_RELOAD ? RELOAD_MS : TIMEOUT_MS;
 }
 
 static int
-ask(const struct hf_ctl *ctl, struct hf_gather *g,
-    struct hf_ctl_fault *fault)
+ask(const struct hf_ctl *ctl, struct hf_gather *g, struct hf_ctl_fault *fault)
 {
 	json_t *args = make_args(ctl);
 	char path[4096];
 	int rc = find_socket(ctl, path, sizeof(path), fault);
 
 	if (rc == 0 && args == NULL)
-		rc = hf_ctl_fault(fault, HF_EXIT_USAGE,
-		    "an argument is not UTF-8");
+		rc = hf_ctl_fault(
+		    fault, HF_EXIT_USAGE, "an argument is not UTF-8");
 	if (rc == 0)
 		rc = hf_ctl_call(path, timeout_of(ctl), ctl->command->verb,
 		    args, hf_gather_data, g, fault);
 	if (rc != 0 && fault->exit == HF_EXIT_TIMEOUT && ctl->wait_s != 0)
-		hf_ctl_fault(fault, HF_EXIT_TIMEOUT, "turns are still under "
-		    "way after %d s", (int)ctl->wait_s);
+		hf_ctl_fault(fault, HF_EXIT_TIMEOUT,
+		    "turns are still under "
+		    "way after %d s",
+		    (int)ctl->wait_s);
 	json_decref(args);
 	return rc;
 }
@@ -148,8 +151,8 @@ ask(const struct hf_ctl *ctl, struct hf_gather *g,
 static int
 add_check(struct hf_gather *g, const char *name, bool ok, const char *text)
 {
-	json_t *data = json_pack("{s:{s:s, s:b, s:s}}", "check", "name",
-	    name, "ok", ok, "text", text);
+	json_t *data = json_pack("{s:{s:s, s:b, s:s}}", "check", "name", name,
+	    "ok", ok, "text", text);
 	int rc = data == NULL ? -1 : hf_gather_data(g, data);
 
 	json_decref(data);
@@ -159,34 +162,33 @@ add_check(struct hf_gather *g, const char *name, bool ok, const char *text)
 /* What this side of the socket can tell: is somebody there at all, and is it
  * of the same version?  A daemon that cannot be asked is a failed check. */
 static int
-check(const struct hf_ctl *ctl, struct hf_gather *g,
-    struct hf_ctl_fault *fault)
+check(const struct hf_ctl *ctl, struct hf_gather *g, struct hf_ctl_fault *fault)
 {
 	const char *version;
 	char text[HF_CTL_TEXT];
 	json_t *d;
 	int rc = ask(ctl, g, fault);
 
-	if (rc != 0 && (fault->exit == HF_EXIT_USAGE ||
-	    fault->exit == HF_EXIT_CONFIG))
+	if (rc != 0 &&
+	    (fault->exit == HF_EXIT_USAGE || fault->exit == HF_EXIT_CONFIG))
 		return rc;
 	if (rc != 0)
 		return add_check(g, "daemon", false, fault->text);
 	d = json_object_get(g->doc, "daemon");
 	version = json_string_value(json_object_get(d, "version"));
 	if (version == NULL)
-		return add_check(g, "daemon", false, "it does not say which "
+		return add_check(g, "daemon", false,
+		    "it does not say which "
 		    "version it is");
-	snprintf(text, sizeof(text), "daemon %s (pid %d), holdfastctl "
-	    PACKAGE_VERSION, version,
+	snprintf(text, sizeof(text),
+	    "daemon %s (pid %d), holdfastctl " PACKAGE_VERSION, version,
 	    (int)json_integer_value(json_object_get(d, "pid")));
-	return add_check(g, "version", strcmp(version, PACKAGE_VERSION) == 0,
-	    text);
+	return add_check(
+	    g, "version", strcmp(version, PACKAGE_VERSION) == 0, text);
 }
 
 static int
-run(const struct hf_ctl *ctl, struct hf_gather *g,
-    struct hf_ctl_fault *fault)
+run(const struct hf_ctl *ctl, struct hf_gather *g, struct hf_ctl_fault *fault)
 {
 	if (ctl->offline)
 		return hf_ctl_offline(ctl, hf_gather_data, g, fault);
@@ -210,8 +212,9 @@ hf_ctl_run(const struct hf_ctl *ctl)
 	int rc;
 
 	hf_gather_init(&g, ctl);
-	rc = g.doc == NULL ? hf_ctl_fault(&fault, HF_EXIT_FAILED,
-	    "out of memory") : run(ctl, &g, &fault);
+	rc = g.doc == NULL ?
+	    hf_ctl_fault(&fault, HF_EXIT_FAILED, "out of memory") :
+	    run(ctl, &g, &fault);
 	if (rc == 0 && !hf_gather_whole(&g))
 		rc = hf_ctl_fault(&fault, HF_EXIT_UNREACHABLE,
 		    "the daemon's answer lacks what was asked for");

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "ctl/escape.h"
 
-#define MAX_COLUMNS	16
+#define MAX_COLUMNS 16
 
 static void
 put_int(struct hf_buf *out, json_int_t v, enum hf_ctl_format format)
@@ -33,8 +33,8 @@ put_int(struct hf_buf *out, json_int_t v, enum hf_ctl_format format)
 		hf_ctl_put_bytes(out, v);
 		return;
 	case HF_CTL_INC_CELL:
-		hf_buf_printf(out, "%" PRIu64 ".%" PRIu64,
-		    (uint64_t)v >> 32, (uint64_t)v & 0xffffffff);
+		hf_buf_printf(out, "%" PRIu64 ".%" PRIu64, (uint64_t)v >> 32,
+		    (uint64_t)v & 0xffffffff);
 		return;
 	case HF_CTL_SOME_CELL:
 		if (v == 0) {
@@ -54,8 +54,9 @@ void
 hf_ctl_put_cell(struct hf_buf *out, json_t *v, enum hf_ctl_format format)
 {
 	if (json_is_string(v) && json_string_length(v) > 0)
-		hf_ctl_escape(out, (struct hf_str){ json_string_value(v),
-		    json_string_length(v) });
+		hf_ctl_escape(out,
+		    (struct hf_str){
+			json_string_value(v), json_string_length(v) });
 	else if (json_is_integer(v))
 		put_int(out, json_integer_value(v), format);
 	else if (json_is_true(v))
@@ -90,7 +91,7 @@ hf_ctl_table(const struct hf_ctl_column *column, unsigned n_column,
     json_t *rows, bool headers, FILE *out)
 {
 	size_t width[MAX_COLUMNS] = { 0 }, n, i, n_rows;
-	struct hf_buf cells;	/* each with its NUL, row after row */
+	struct hf_buf cells; /* each with its NUL, row after row */
 	const char *cell;
 	json_t *row;
 
@@ -100,12 +101,14 @@ hf_ctl_table(const struct hf_ctl_column *column, unsigned n_column,
 		hf_buf_put(&cells, column[n].head, strlen(column[n].head) + 1);
 		width[n] = strlen(column[n].head);
 	}
-	json_array_foreach(rows, i, row) {
+	json_array_foreach(rows, i, row)
+	{
 		for (n = 0; n < n_column; n++) {
 			size_t from = cells.size, have;
 
-			hf_ctl_put_cell(&cells, json_object_get(row,
-			    column[n].member), column[n].format);
+			hf_ctl_put_cell(&cells,
+			    json_object_get(row, column[n].member),
+			    column[n].format);
 			have = hf_ctl_width((struct hf_str){
 			    cells.data + from, cells.size - from });
 			width[n] = have > width[n] ? have : width[n];

@@ -15,18 +15,18 @@
 #include "gateway/metrics.h"
 #include "gateway/surface/surface.h"
 
-#define DRAIN_POLL_US	20000
+#define DRAIN_POLL_US 20000
 
 struct hf_gateway {
-	struct hf_gateway_conf	 c;
-	struct hf_turn_env	 env;
-	struct hf_front		*front;
-	struct event		*store_ev;	/* completions wait */
-	struct event		*wake_ev;	/* leases were granted to us */
-	struct event		*drain_ev;
-	void			(*drained)(void *arg);
-	void			*drained_arg;
-	bool			 draining;
+	struct hf_gateway_conf c;
+	struct hf_turn_env env;
+	struct hf_front *front;
+	struct event *store_ev; /* completions wait */
+	struct event *wake_ev;	/* leases were granted to us */
+	struct event *drain_ev;
+	void (*drained)(void *arg);
+	void *drained_arg;
+	bool draining;
 };
 
 /* --- who may ask -------------------------------------------------------- */
@@ -89,10 +89,11 @@ find_tenant(struct hf_gateway *g, struct hf_req *rq, const char **why,
 		return rc;
 	*why = "this API key is unknown or was revoked";
 	if (any && key.size > 0)
-		return hf_store_authenticate(g->c.store, key, rq->tenant,
-		    sizeof(rq->tenant), e);
+		return hf_store_authenticate(
+		    g->c.store, key, rq->tenant, sizeof(rq->tenant), e);
 	*why = any ? "no API key was given: expected Authorization: Bearer "
-	    "KEY or X-Api-Key: KEY" : "no API key exists yet; make one first";
+		     "KEY or X-Api-Key: KEY" :
+		     "no API key exists yet; make one first";
 	/* As long as no key exists, whoever can reach a loopback listener is
 	 * the default tenant; no other listener is served then. */
 	if (any || !rq->loopback)
@@ -102,8 +103,8 @@ find_tenant(struct hf_gateway *g, struct hf_req *rq, const char **why,
 }
 
 static bool
-authorize(void *arg, struct hf_req *rq, struct hf_sink *sink,
-    const struct hf_path *p)
+authorize(
+    void *arg, struct hf_req *rq, struct hf_sink *sink, const struct hf_path *p)
 {
 	struct hf_gateway *g = arg;
 	struct hf_error e = { 0 };
@@ -174,14 +175,14 @@ on_readyz(void *arg, struct hf_req *rq, struct hf_sink *sink)
 
 	(void)rq;
 	if (g->draining)
-		hf_sink_reply(sink, 503, NULL, 0, "text/plain",
-		    HF_STR("draining\n"));
+		hf_sink_reply(
+		    sink, 503, NULL, 0, "text/plain", HF_STR("draining\n"));
 	else if (hf_store_any_key(g->c.store, &any, &e) < 0)
-		hf_sink_reply(sink, 503, NULL, 0, "text/plain",
-		    HF_STR("storage\n"));
+		hf_sink_reply(
+		    sink, 503, NULL, 0, "text/plain", HF_STR("storage\n"));
 	else
-		hf_sink_reply(sink, 200, NULL, 0, "text/plain",
-		    HF_STR("ready\n"));
+		hf_sink_reply(
+		    sink, 200, NULL, 0, "text/plain", HF_STR("ready\n"));
 }
 
 static void
@@ -234,7 +235,7 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	if (read(fd, &n, sizeof(n)) < 0)
-		return;		/* somebody else's wake-up was first */
+		return; /* somebody else's wake-up was first */
 	hf_turn_grants(&g->env);
 }
 
@@ -267,8 +268,7 @@ make_events(struct hf_gateway *g, struct hf_error *e)
 	g->wake_ev = event_new(base, wake, EV_READ | EV_PERSIST, on_wake, g);
 	g->drain_ev = evtimer_new(base, on_drain, g);
 	if (g->store_ev == NULL || g->wake_ev == NULL || g->drain_ev == NULL ||
-	    event_add(g->store_ev, NULL) < 0 ||
-	    event_add(g->wake_ev, NULL) < 0)
+	    event_add(g->store_ev, NULL) < 0 || event_add(g->wake_ev, NULL) < 0)
 		return hf_fail(e, HF_ENOMEM, "events");
 	return 0;
 }
@@ -279,15 +279,21 @@ hf_gateway_new(struct hf_gateway **out, const struct hf_gateway_conf *c,
 {
 	struct hf_gateway *g = hf_xcalloc(1, sizeof(*g));
 	struct hf_front_conf fc = {
-		.gw = &c->conf->gateway, .path = paths,
-		.n_path = hf_countof(paths), .arg = g, .shm = c->shm,
-		.authorize = authorize, .refuse = refuse,
+		.gw = &c->conf->gateway,
+		.path = paths,
+		.n_path = hf_countof(paths),
+		.arg = g,
+		.shm = c->shm,
+		.authorize = authorize,
+		.refuse = refuse,
 	};
 	int rc;
 
 	g->c = *c;
-	g->env = (struct hf_turn_env){ .base = c->base, .conf = c->conf,
-	    .store = c->store, .shm = c->shm };
+	g->env = (struct hf_turn_env){ .base = c->base,
+		.conf = c->conf,
+		.store = c->store,
+		.shm = c->shm };
 	rc = hf_upstream_new(&g->env.upstream, c->base, e);
 	if (rc == 0)
 		rc = hf_front_new(&g->front, c->base, &fc, e);
@@ -340,8 +346,8 @@ hf_gateway_free(struct hf_gateway *g)
 }
 
 int
-hf_gateway_make_body(void *arg, struct hf_str text, struct hf_buf *body,
-    struct hf_buf *norm)
+hf_gateway_make_body(
+    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm)
 {
 	(void)arg;
 	hf_item_text_body(text, HF_STR_NONE, body, norm);

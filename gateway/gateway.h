@@ -16,26 +16,24 @@
 struct hf_gateway;
 
 struct hf_gateway_conf {
-	struct event_base	*base;	/* borrowed */
-	const struct hf_conf	*conf;	/* borrowed; outlives the gateway */
-	struct hf_store		*store;	/* borrowed; its completions are
-					 * dispatched by the gateway */
-	struct hf_shm		*shm;	/* borrowed */
+	struct event_base *base;    /* borrowed */
+	const struct hf_conf *conf; /* borrowed; outlives the gateway */
+	struct hf_store *store;	    /* borrowed; its completions are
+				     * dispatched by the gateway */
+	struct hf_shm *shm;	    /* borrowed */
 };
 
-int	hf_gateway_new(struct hf_gateway **out,
-	    const struct hf_gateway_conf *c, struct hf_error *e)
-	    HF_MUST_CHECK;
-int	hf_gateway_listen(struct hf_gateway *g, int fd, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_gateway_new(struct hf_gateway **out, const struct hf_gateway_conf *c,
+    struct hf_error *e) HF_MUST_CHECK;
+int hf_gateway_listen(
+    struct hf_gateway *g, int fd, struct hf_error *e) HF_MUST_CHECK;
 /* Stop accepting; 'done' runs once no request is in flight. */
-void	hf_gateway_drain(struct hf_gateway *g, void (*done)(void *arg),
-	    void *arg);
-void	hf_gateway_free(struct hf_gateway *g);
+void hf_gateway_drain(struct hf_gateway *g, void (*done)(void *arg), void *arg);
+void hf_gateway_free(struct hf_gateway *g);
 
 /* The hf_make_body_fn that keep.h asks for: an assistant message's body and
  * normal form from plain text. */
-int	hf_gateway_make_body(void *arg, struct hf_str text,
-	    struct hf_buf *body, struct hf_buf *norm);
+int hf_gateway_make_body(
+    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm);
 
 #endif

@@ -6,7 +6,7 @@
 #include "gateway/metrics.h"
 
 static const struct {
-	const char	*type, *name, *labels, *help;
+	const char *type, *name, *labels, *help;
 } metric[HF_C_COUNT] = {
 #define HF_COUNTER(field, type, name, labels, help) \
 	[HF_C_##field] = { #type, name, labels, help },

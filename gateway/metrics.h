@@ -8,6 +8,6 @@
 #include "base/buf.h"
 #include "base/shm.h"
 
-void	hf_metrics_print(const struct hf_shm *s, struct hf_buf *out);
+void hf_metrics_print(const struct hf_shm *s, struct hf_buf *out);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-#define ANY_KEY_US	1000000
+#define ANY_KEY_US 1000000
 
 int
 hf_auth_parse(struct hf_str secret, struct hf_id *public)
@@ -38,8 +38,8 @@ hf_store_any_key(struct hf_store *st, bool *any, struct hf_error *e)
 
 	e = e == NULL ? &local : e;
 	/* What was made stays made, so a yes is for ever. */
-	if (!st->any_key && (st->any_key_us == 0 ||
-	    now - st->any_key_us >= ANY_KEY_US)) {
+	if (!st->any_key &&
+	    (st->any_key_us == 0 || now - st->any_key_us >= ANY_KEY_US)) {
 		q = hf_db_bind(&st->read, HF_SQL_KEY_ANY, e, "");
 		if (q == NULL)
 			return e->code;
@@ -56,8 +56,8 @@ hf_store_any_key(struct hf_store *st, bool *any, struct hf_error *e)
 }
 
 int
-hf_store_authenticate(struct hf_store *st, struct hf_str secret,
-    char *tenant, size_t size, struct hf_error *e)
+hf_store_authenticate(struct hf_store *st, struct hf_str secret, char *tenant,
+    size_t size, struct hf_error *e)
 {
 	uint8_t want[HF_KEY_HASH_SIZE] = { 0 }, got[HF_KEY_HASH_SIZE];
 	struct hf_error local;

@@ -8,12 +8,11 @@
 #include "base/hf.h"
 #include "base/id.h"
 
-#define HF_KEY_PREFIX		"key_"
-#define HF_SECRET_RANDOM	32
+#define HF_KEY_PREFIX "key_"
+#define HF_SECRET_RANDOM 32
 
 /* The id of the key that 'secret' claims to be; HF_EPERM if it has not the
  * form of one. */
-int	hf_auth_parse(struct hf_str secret, struct hf_id *public)
-	    HF_MUST_CHECK;
+int hf_auth_parse(struct hf_str secret, struct hf_id *public) HF_MUST_CHECK;
 
 #endif

@@ -15,12 +15,12 @@
 #include "store/queue.h"
 
 struct begin_job {
-	struct hf_job	 job;
-	struct hf_arena	 arena;		/* owns everything in 'b' */
-	struct hf_begin	 b;
-	struct hf_begun	 out;
-	hf_begun_fn	 cb;
-	void		*arg;
+	struct hf_job job;
+	struct hf_arena arena; /* owns everything in 'b' */
+	struct hf_begin b;
+	struct hf_begun out;
+	hf_begun_fn cb;
+	void *arg;
 };
 
 static const uint8_t zero[HF_DIGEST_SIZE];
@@ -36,7 +36,8 @@ apply_heard(struct hf_writer *w, const struct hf_seal_key *key,
 	int rc = hf_row_turn(w, h->item_row >> HF_ROW_SHIFT, &t, e);
 
 	if (rc == 0 || (rc > 0 && t.session != key->session))
-		return hf_fail(e, HF_EINVAL, "heard: not an item of this "
+		return hf_fail(e, HF_EINVAL,
+		    "heard: not an item of this "
 		    "session");
 	if (rc < 0)
 		return rc;
@@ -63,13 +64,14 @@ check_anchors(struct hf_writer *w, const struct hf_session_row *s,
 	for (unsigned i = 0; i < b->n_item; i++) {
 		if (b->item[i].anchor_row == 0)
 			continue;
-		rc = hf_row_turn(w, b->item[i].anchor_row >> HF_ROW_SHIFT,
-		    &t, e);
+		rc = hf_row_turn(
+		    w, b->item[i].anchor_row >> HF_ROW_SHIFT, &t, e);
 		if (rc < 0)
 			return rc;
 		if (rc == 0 || t.session != s->id ||
 		    (b->item[i].anchor_row & (HF_ROW_MAX - 1)) >= t.n_items)
-			return hf_fail(e, HF_EINVAL, "anchor: not an item of "
+			return hf_fail(e, HF_EINVAL,
+			    "anchor: not an item of "
 			    "this session");
 	}
 	return 0;
@@ -90,7 +92,8 @@ parent_chain(struct hf_writer *w, const struct hf_session_row *s,
 	if (rc < 0)
 		return rc;
 	if (rc == 0 || t.session != s->id || t.state < HF_TURN_COMPLETE)
-		return hf_fail(e, HF_EINVAL, "parent: not a turn of this "
+		return hf_fail(e, HF_EINVAL,
+		    "parent: not a turn of this "
 		    "session that has ended");
 	memcpy(chain, t.chain, HF_DIGEST_SIZE);
 	return 0;
@@ -157,8 +160,7 @@ insert_turn(struct hf_writer *w, const struct hf_session_row *s,
 	    open ? b->view_items : (int64_t)0, open ? chain : zero,
 	    open ? b->view : zero, open ? b->lead_digest : zero,
 	    open ? b->input_digest : zero,
-	    b->created_us != 0 ? b->created_us : now,
-	    open ? now : (int64_t)0,
+	    b->created_us != 0 ? b->created_us : now, open ? now : (int64_t)0,
 	    idem ? digest_str(b->idem) : none,
 	    b->has_request ? digest_str(b->request_digest) : none);
 	if (rc < 0)
@@ -168,8 +170,8 @@ insert_turn(struct hf_writer *w, const struct hf_session_row *s,
 }
 
 static int
-open_turn(struct hf_writer *w, struct hf_session_row *s,
-    struct begin_job *bj, struct hf_error *e)
+open_turn(struct hf_writer *w, struct hf_session_row *s, struct begin_job *bj,
+    struct hf_error *e)
 {
 	const struct hf_begin *b = &bj->b;
 	uint8_t before[HF_DIGEST_SIZE], after[HF_DIGEST_SIZE];
@@ -190,16 +192,21 @@ open_turn(struct hf_writer *w, struct hf_session_row *s,
 	if (rc < 0)
 		return rc;
 	rc = hf_db_run(&w->db, HF_SQL_SESSION_TAKE, e, "iiiiiiii", s->id,
-	    s->rev, (int64_t)w->slot, (int64_t)w->inc,
-	    (int64_t)(s->fence + 1), hf_wall_us(), t.id, t.seq);
+	    s->rev, (int64_t)w->slot, (int64_t)w->inc, (int64_t)(s->fence + 1),
+	    hf_wall_us(), t.id, t.seq);
 	if (rc < 0)
 		return rc;
 	if (rc != 1)
-		return hf_fail(e, HF_ECORRUPT, "session %s: changed inside a "
-		    "transaction", s->public.s);
+		return hf_fail(e, HF_ECORRUPT,
+		    "session %s: changed inside a "
+		    "transaction",
+		    s->public.s);
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_OPEN,
-	    .session_row = s->id, .turn_row = t.id, .seq = t.seq,
-	    .fence = s->fence + 1, .session = s->public };
+		.session_row = s->id,
+		.turn_row = t.id,
+		.seq = t.seq,
+		.fence = s->fence + 1,
+		.session = s->public };
 	return 0;
 }
 
@@ -208,15 +215,15 @@ static int
 same_live(struct hf_writer *w, const struct hf_session_row *s,
     const struct hf_begin *b, int64_t *row, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TURN_SAME_LIVE, e, "id",
-	    s->id, b->request_digest);
+	sqlite3_stmt *st = hf_db_bind(
+	    &w->db, HF_SQL_TURN_SAME_LIVE, e, "id", s->id, b->request_digest);
 	int rc;
 
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&w->db, st, e)) > 0) {
 		if (hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 1),
-		    (uint64_t)sqlite3_column_int64(st, 2)))
+			(uint64_t)sqlite3_column_int64(st, 2)))
 			continue;
 		*row = sqlite3_column_int64(st, 0);
 		hf_db_reset(st);
@@ -227,8 +234,8 @@ same_live(struct hf_writer *w, const struct hf_session_row *s,
 
 /* 'joins' is the running turn of the same idempotency key; 0: none. */
 static int
-queue_turn(struct hf_writer *w, struct hf_session_row *s,
-    struct begin_job *bj, int64_t joins, struct hf_error *e)
+queue_turn(struct hf_writer *w, struct hf_session_row *s, struct begin_job *bj,
+    int64_t joins, struct hf_error *e)
 {
 	struct hf_turn_row t;
 	unsigned waiting;
@@ -237,8 +244,8 @@ queue_turn(struct hf_writer *w, struct hf_session_row *s,
 	if (rc < 0)
 		return rc;
 	if (waiting >= w->queue_limit)
-		return hf_fail(e, HF_ELIMIT, "session: %u turns wait already",
-		    waiting);
+		return hf_fail(
+		    e, HF_ELIMIT, "session: %u turns wait already", waiting);
 	if (joins == 0 && bj->b.has_request)
 		rc = same_live(w, s, &bj->b, &joins, e);
 	if (rc < 0)
@@ -247,8 +254,8 @@ queue_turn(struct hf_writer *w, struct hf_session_row *s,
 	rc = insert_turn(w, s, &bj->b, HF_TURN_QUEUED,
 	    bj->b.has_idem && joins == 0, zero, &t, e);
 	if (rc == 0)
-		rc = hf_row_add_blob(w, &s->key, &t, HF_SEAL_REQUEST,
-		    bj->b.request, e);
+		rc = hf_row_add_blob(
+		    w, &s->key, &t, HF_SEAL_REQUEST, bj->b.request, e);
 	if (rc < 0)
 		return rc;
 	rc = hf_db_run(&w->db, HF_SQL_SESSION_QUEUED, e, "iii", s->id, t.seq,
@@ -256,8 +263,11 @@ queue_turn(struct hf_writer *w, struct hf_session_row *s,
 	if (rc < 0)
 		return rc;
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_QUEUED,
-	    .session_row = s->id, .turn_row = t.id, .seq = t.seq,
-	    .session = s->public, .joins_row = joins };
+		.session_row = s->id,
+		.turn_row = t.id,
+		.seq = t.seq,
+		.session = s->public,
+		.joins_row = joins };
 	return 0;
 }
 
@@ -265,8 +275,10 @@ static void
 say_moved(const struct hf_session_row *s, struct begin_job *bj)
 {
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_MOVED,
-	    .session_row = s->id, .turn_row = bj->b.turn_row,
-	    .fence = bj->b.fence, .session = s->public };
+		.session_row = s->id,
+		.turn_row = bj->b.turn_row,
+		.fence = bj->b.fence,
+		.session = s->public };
 }
 
 /* What the idempotency key says, if there is one.  *joins: the turn that runs
@@ -295,7 +307,7 @@ check_idem(struct hf_writer *w, const struct hf_begin *b, int64_t session,
 		*moved = true;
 	else if (t.state < HF_TURN_COMPLETE)
 		*joins = t.id;
-	else	/* ended without an answer: the key moves on */
+	else /* ended without an answer: the key moves on */
 		rc = hf_db_run(&w->db, HF_SQL_TURN_DROP_IDEM, e, "i", t.id);
 	return rc < 0 ? rc : 0;
 }
@@ -308,16 +320,16 @@ open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
 	uint8_t before[HF_DIGEST_SIZE], after[HF_DIGEST_SIZE];
 	struct hf_session_row s;
 	struct hf_turn_row t;
-	int64_t joins = 0;	/* can only be this turn itself: it runs now */
+	int64_t joins = 0; /* can only be this turn itself: it runs now */
 	bool moved = false;
-	int rc = hf_row_held(w, b->session_row, b->turn_row, b->fence, &s, &t,
-	    e);
+	int rc =
+	    hf_row_held(w, b->session_row, b->turn_row, b->fence, &s, &t, e);
 
 	if (rc < 0)
 		return rc;
 	if (t.state != HF_TURN_QUEUED)
-		return hf_fail(e, HF_EINVAL, "turn %lld: begun already",
-		    (long long)t.seq);
+		return hf_fail(
+		    e, HF_EINVAL, "turn %lld: begun already", (long long)t.seq);
 	rc = check_idem(w, b, s.id, &joins, &moved, e);
 	if (rc < 0)
 		return rc;
@@ -325,8 +337,8 @@ open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
 		say_moved(&s, bj);
 		return 0;
 	}
-	if (b->has_idem && joins == 0 && hf_db_run(&w->db,
-	    HF_SQL_TURN_SET_IDEM, e, "id", t.id, b->idem) < 0)
+	if (b->has_idem && joins == 0 &&
+	    hf_db_run(&w->db, HF_SQL_TURN_SET_IDEM, e, "id", t.id, b->idem) < 0)
 		return e->code;
 	rc = parent_chain(w, &s, b->parent_row, before, e);
 	if (rc == 0)
@@ -354,8 +366,11 @@ open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
 	if (rc < 0)
 		return rc;
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_OPEN,
-	    .session_row = s.id, .turn_row = t.id, .seq = t.seq,
-	    .fence = b->fence, .session = s.public };
+		.session_row = s.id,
+		.turn_row = t.id,
+		.seq = t.seq,
+		.fence = b->fence,
+		.session = s.public };
 	return 0;
 }
 
@@ -372,10 +387,9 @@ create_session(struct hf_writer *w, const struct hf_begin *b, int64_t tenant,
 	s->key.tenant = tenant;
 	hf_seal_derive(&s->key);
 	hf_seal_wrap(w->seal, &b->key, tenant, &b->session, wrapped);
-	rc = hf_db_run(&w->db, HF_SQL_SESSION_ADD, e, "zitibi",
-	    b->session.s, tenant, b->name.size == 0 ? HF_STR_NONE : b->name,
-	    w->seal->key_id, (struct hf_str){ (char *)wrapped,
-	    sizeof(wrapped) }, hf_wall_us());
+	rc = hf_db_run(&w->db, HF_SQL_SESSION_ADD, e, "zitibi", b->session.s,
+	    tenant, b->name.size == 0 ? HF_STR_NONE : b->name, w->seal->key_id,
+	    (struct hf_str){ (char *)wrapped, sizeof(wrapped) }, hf_wall_us());
 	if (rc < 0)
 		return rc;
 	s->id = sqlite3_last_insert_rowid(w->db.h);
@@ -415,7 +429,7 @@ run_begin(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	if (rc < 0)
 		return rc;
 	if (rc == 0 && b->session_found) {
-		say_moved(&s, bj);	/* it is gone */
+		say_moved(&s, bj); /* it is gone */
 		return 0;
 	}
 	if (rc == 0) {
@@ -508,16 +522,18 @@ hf_store_begin(struct hf_store *st, const struct hf_begin *b, hf_begun_fn cb,
 	struct begin_job *bj;
 
 	if (b->tenant == NULL || b->tenant[0] == '\0' ||
-	    (b->name.size > 0 &&
-	    memchr(b->name.p, '\0', b->name.size) != NULL))
-		return hf_fail(e, HF_EINVAL, "session: a NUL in its name, or "
+	    (b->name.size > 0 && memchr(b->name.p, '\0', b->name.size) != NULL))
+		return hf_fail(e, HF_EINVAL,
+		    "session: a NUL in its name, or "
 		    "no tenant");
 	bj = calloc(1, sizeof(*bj));
 	if (bj == NULL)
 		return hf_fail(e, HF_ENOMEM, "begin");
-	bj->job = (struct hf_job){ .step = HF_JOB_T1, .run = run_begin,
-	    .done = done_begin, .free = free_begin,
-	    .must = b->turn_row != 0 };
+	bj->job = (struct hf_job){ .step = HF_JOB_T1,
+		.run = run_begin,
+		.done = done_begin,
+		.free = free_begin,
+		.must = b->turn_row != 0 };
 	hf_arena_init(&bj->arena, 0);
 	bj->cb = cb;
 	bj->arg = arg;

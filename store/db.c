@@ -41,10 +41,10 @@ set_up_once(void)
 
 /* Nobody should ever wait for a lock of the database itself, since writers
  * wait for the writer mutex; a foreign shell may still hold one. */
-#define BUSY_TIMEOUT_MS	5000
+#define BUSY_TIMEOUT_MS 5000
 /* The WAL file is cut back to this when it is reused: twice what the
  * checkpoint threshold lets it grow to (writer.c). */
-#define WAL_SIZE_LIMIT	"33554432"
+#define WAL_SIZE_LIMIT "33554432"
 
 static const char *const sql_text[HF_SQL_COUNT] = {
 #define HF_SQL(name, text) [HF_SQL_##name] = text,
@@ -66,8 +66,7 @@ code_of(sqlite3 *h, int rc)
 	if (rc == SQLITE_IOERR_NOMEM)
 		return HF_ENOMEM;
 	if (rc == SQLITE_CONSTRAINT_UNIQUE ||
-	    rc == SQLITE_CONSTRAINT_PRIMARYKEY ||
-	    rc == SQLITE_CONSTRAINT_ROWID)
+	    rc == SQLITE_CONSTRAINT_PRIMARYKEY || rc == SQLITE_CONSTRAINT_ROWID)
 		return HF_EEXIST;
 	switch (rc & 0xff) {
 	case SQLITE_FULL:
@@ -76,18 +75,20 @@ code_of(sqlite3 *h, int rc)
 		return HF_EREADONLY;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
-	case SQLITE_ERROR:	/* our SQL is tested: the schema is not ours */
+	case SQLITE_ERROR: /* our SQL is tested: the schema is not ours */
 	case SQLITE_SCHEMA:
 	case SQLITE_MISMATCH:
 		return HF_ECORRUPT;
 	case SQLITE_IOERR:
 		return sys == ENOSPC || sys == EDQUOT ? HF_EFULL :
-		    sys == EROFS ? HF_EREADONLY : HF_EIO;
+		    sys == EROFS		      ? HF_EREADONLY :
+							HF_EIO;
 	case SQLITE_CANTOPEN:
-		return sys == ENOENT ? HF_ENOTFOUND :
+		return sys == ENOENT		  ? HF_ENOTFOUND :
 		    sys == EACCES || sys == EPERM ? HF_EPERM :
-		    sys == EROFS ? HF_EREADONLY :
-		    sys == ENOSPC ? HF_EFULL : HF_EIO;
+		    sys == EROFS		  ? HF_EREADONLY :
+		    sys == ENOSPC		  ? HF_EFULL :
+						    HF_EIO;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 	case SQLITE_PROTOCOL:
@@ -116,8 +117,8 @@ hf_db_fail(struct hf_db *db, int rc, const char *what, struct hf_error *e)
 	if (db->h != NULL && sqlite3_errcode(db->h) == (rc & 0xff))
 		ext = sqlite3_extended_errcode(db->h);
 	code = code_of(db->h, ext);
-	hf_fail(e, code, "%s: %s (%d)", what, db->h == NULL ?
-	    sqlite3_errstr(rc) : sqlite3_errmsg(db->h), ext);
+	hf_fail(e, code, "%s: %s (%d)", what,
+	    db->h == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db->h), ext);
 	if (e != NULL)
 		e->sys = ext;
 	return code;
@@ -139,8 +140,8 @@ hf_db_rollback(struct hf_db *db)
 }
 
 int
-hf_db_number(struct hf_db *db, const char *text, int64_t *out,
-    struct hf_error *e)
+hf_db_number(
+    struct hf_db *db, const char *text, int64_t *out, struct hf_error *e)
 {
 	sqlite3_stmt *st;
 	int rc = sqlite3_prepare_v2(db->h, text, -1, &st, NULL);
@@ -175,14 +176,14 @@ set_wal(struct hf_db *db, struct hf_error *e)
 }
 
 static const struct {
-	const char	*set;
-	const char	*get;
-	int64_t		 want;
-	bool		 writers;	/* of writing connections only */
+	const char *set;
+	const char *get;
+	int64_t want;
+	bool writers; /* of writing connections only */
 } settings[] = {
 	{ "PRAGMA foreign_keys = ON", "PRAGMA foreign_keys", 1, false },
 	{ "PRAGMA wal_autocheckpoint = 0", "PRAGMA wal_autocheckpoint", 0,
-	  false },
+	    false },
 	{ "PRAGMA mmap_size = 0", "PRAGMA mmap_size", 0, false },
 	{ "PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", 0, false },
 	{ "PRAGMA temp_store = MEMORY", "PRAGMA temp_store", 2, false },
@@ -191,8 +192,8 @@ static const struct {
 };
 
 static int
-configure(struct hf_db *db, enum hf_db_mode mode, bool sync_full,
-    struct hf_error *e)
+configure(
+    struct hf_db *db, enum hf_db_mode mode, bool sync_full, struct hf_error *e)
 {
 	int64_t got, sync = sync_full ? 2 : 1;
 	int on = 0, rc = 0;
@@ -216,8 +217,10 @@ configure(struct hf_db *db, enum hf_db_mode mode, bool sync_full,
 	}
 	if (rc < 0 || mode == HF_DB_READ)
 		return rc;
-	rc = hf_db_exec(db, sync_full ? "PRAGMA synchronous = FULL" :
-	    "PRAGMA synchronous = NORMAL", e);
+	rc = hf_db_exec(db,
+	    sync_full ? "PRAGMA synchronous = FULL" :
+			"PRAGMA synchronous = NORMAL",
+	    e);
 	if (rc == 0)
 		rc = hf_db_number(db, "PRAGMA synchronous", &got, e);
 	HF_CHECK(rc < 0 || got == sync);
@@ -230,16 +233,16 @@ check_wal(struct hf_db *db, struct hf_error *e)
 {
 	sqlite3_stmt *st;
 	bool wal;
-	int rc = sqlite3_prepare_v2(db->h, "PRAGMA journal_mode", -1, &st,
-	    NULL);
+	int rc =
+	    sqlite3_prepare_v2(db->h, "PRAGMA journal_mode", -1, &st, NULL);
 
 	if (rc != SQLITE_OK)
 		return hf_db_fail(db, rc, "database", e);
 	rc = sqlite3_step(st);
 	wal = rc == SQLITE_ROW && hf_str_is(hf_db_str(st, 0), "wal");
 	if (rc == SQLITE_ROW)
-		rc = wal ? 0 : hf_fail(e, HF_ECORRUPT,
-		    "database: not in WAL mode");
+		rc = wal ? 0 :
+			   hf_fail(e, HF_ECORRUPT, "database: not in WAL mode");
 	else
 		rc = hf_db_fail(db, rc, "database", e);
 	sqlite3_finalize(st);
@@ -274,8 +277,8 @@ hf_db_open(struct hf_db *db, const char *path, enum hf_db_mode mode,
 		if (fd >= 0)
 			close(fd);
 	}
-	flags |= mode == HF_DB_READ ? SQLITE_OPEN_READONLY :
-	    SQLITE_OPEN_READWRITE;
+	flags |=
+	    mode == HF_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	rc = sqlite3_open_v2(path, &db->h, flags, NULL);
 	if (rc != SQLITE_OK) {
 		rc = hf_db_fail(db, rc, path, e);
@@ -308,8 +311,8 @@ bind_text(sqlite3_stmt *st, int i, struct hf_str s)
 {
 	if (s.p == NULL)
 		return sqlite3_bind_null(st, i);
-	return sqlite3_bind_text64(st, i, s.p, s.size, SQLITE_STATIC,
-	    SQLITE_UTF8);
+	return sqlite3_bind_text64(
+	    st, i, s.p, s.size, SQLITE_STATIC, SQLITE_UTF8);
 }
 
 static int
@@ -338,13 +341,12 @@ bind_all(sqlite3_stmt *st, const char *types, va_list ap)
 			rc = bind_blob(st, i, va_arg(ap, struct hf_str));
 			break;
 		case 'z':
-			rc = bind_text(st, i, hf_str(va_arg(ap,
-			    const char *)));
+			rc = bind_text(st, i, hf_str(va_arg(ap, const char *)));
 			break;
 		case 'd':
 			digest = va_arg(ap, const uint8_t *);
-			rc = bind_blob(st, i, (struct hf_str){
-			    (const char *)digest, 32 });
+			rc = bind_blob(
+			    st, i, (struct hf_str){ (const char *)digest, 32 });
 			break;
 		default:
 			HF_BUG("type of a parameter");
@@ -378,8 +380,8 @@ bind_list(struct hf_db *db, enum hf_sql q, struct hf_error *e,
 }
 
 sqlite3_stmt *
-hf_db_bind(struct hf_db *db, enum hf_sql q, struct hf_error *e,
-    const char *types, ...)
+hf_db_bind(
+    struct hf_db *db, enum hf_sql q, struct hf_error *e, const char *types, ...)
 {
 	sqlite3_stmt *st;
 	va_list ap;
@@ -412,8 +414,8 @@ hf_db_reset(sqlite3_stmt *st)
 }
 
 int
-hf_db_run(struct hf_db *db, enum hf_sql q, struct hf_error *e,
-    const char *types, ...)
+hf_db_run(
+    struct hf_db *db, enum hf_sql q, struct hf_error *e, const char *types, ...)
 {
 	sqlite3_stmt *st;
 	va_list ap;
@@ -441,8 +443,7 @@ hf_db_checkpoint(struct hf_db *db, enum hf_ckpt how, int wait_ms, int *left,
 	int frames = 0, moved = 0, rc;
 
 	sqlite3_busy_timeout(db->h, wait_ms);
-	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode[how], &frames,
-	    &moved);
+	rc = sqlite3_wal_checkpoint_v2(db->h, NULL, mode[how], &frames, &moved);
 	sqlite3_busy_timeout(db->h, BUSY_TIMEOUT_MS);
 	*left = frames > moved ? frames - moved : 0;
 	/* Busy: a reader still needs some frames; the rest was moved. */

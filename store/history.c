@@ -52,13 +52,15 @@ head_row(struct hf_store *st, sqlite3_stmt *q, struct hf_head *out,
 	if (!hf_db_digest(q, at + 2, out->view) ||
 	    !hf_db_digest(q, at + 4, out->lead_digest) ||
 	    !hf_db_digest(q, at + 5, out->head_input_digest))
-		return hf_fail(e, HF_ECORRUPT, "session %s: its head is "
-		    "missing", s.public.s);
+		return hf_fail(e, HF_ECORRUPT,
+		    "session %s: its head is "
+		    "missing",
+		    s.public.s);
 	out->has_request = hf_db_digest(q, at + 6, out->head_request);
-	out->head_delivered = was_delivered(st, s.head,
-	    sqlite3_column_int64(q, at + 7),
-	    (unsigned)sqlite3_column_int64(q, at + 8),
-	    (uint64_t)sqlite3_column_int64(q, at + 9));
+	out->head_delivered =
+	    was_delivered(st, s.head, sqlite3_column_int64(q, at + 7),
+		(unsigned)sqlite3_column_int64(q, at + 8),
+		(uint64_t)sqlite3_column_int64(q, at + 9));
 	return 0;
 }
 
@@ -73,9 +75,10 @@ hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
 	e = e == NULL ? &local : e;
 	memset(out, 0, sizeof(*out));
 	if (name.size > 0) {
-		q = hf_db_bind(&st->read, hf_id_valid(name, "ses_") ?
-		    HF_SQL_SESSION_HEAD_ID : HF_SQL_SESSION_HEAD, e, "zt",
-		    tenant, name);
+		q = hf_db_bind(&st->read,
+		    hf_id_valid(name, "ses_") ? HF_SQL_SESSION_HEAD_ID :
+						HF_SQL_SESSION_HEAD,
+		    e, "zt", tenant, name);
 		if (q == NULL)
 			return e->code;
 		rc = hf_db_step(&st->read, q, e);
@@ -92,14 +95,14 @@ hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
 /* --- the path ------------------------------------------------------------ */
 
 struct path_turn {
-	int64_t	id, seq, n_items;
-	uint8_t	chain[HF_DIGEST_SIZE];
+	int64_t id, seq, n_items;
+	uint8_t chain[HF_DIGEST_SIZE];
 };
 
 struct path {
-	struct path_turn *turn;		/* leaf first */
-	size_t		 n, cap;
-	int64_t		 n_items;	/* of all turns */
+	struct path_turn *turn; /* leaf first */
+	size_t n, cap;
+	int64_t n_items; /* of all turns */
 };
 
 static int
@@ -144,8 +147,8 @@ read_path(struct hf_db *db, int64_t session, int64_t turn, struct path *p,
 		return e->code;
 	while ((rc = hf_db_step(db, q, e)) > 0) {
 		if (sqlite3_column_int64(q, 1) != session)
-			rc = hf_fail(e, p->n == 0 ? HF_ENOTFOUND :
-			    HF_ECORRUPT, "turn %lld: not of this session",
+			rc = hf_fail(e, p->n == 0 ? HF_ENOTFOUND : HF_ECORRUPT,
+			    "turn %lld: not of this session",
 			    (long long)sqlite3_column_int64(q, 0));
 		else
 			rc = path_add(p, q, e);
@@ -160,8 +163,10 @@ read_path(struct hf_db *db, int64_t session, int64_t turn, struct path *p,
 		return hf_fail(e, HF_ENOTFOUND, "turn row %lld: not found",
 		    (long long)turn);
 	if (rc == 0 && parent != 0)
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: the turn before it "
-		    "is missing", (long long)seq);
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: the turn before it "
+		    "is missing",
+		    (long long)seq);
 	return rc;
 }
 
@@ -221,20 +226,20 @@ hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key, int64_t seq,
 
 /* A list that items can be put into the middle of. */
 struct node {
-	struct hf_item	 item;
-	bool		 skip;		/* not part of the effective view */
-	struct node	*next;
+	struct hf_item item;
+	bool skip; /* not part of the effective view */
+	struct node *next;
 };
 
 struct reader {
-	struct hf_db	*db;
+	struct hf_db *db;
 	struct hf_seal_key key;
-	struct hf_arena	*arena;
-	bool		 bodies;
-	struct node	*node;		/* by rising item row */
-	size_t		 n;
-	int64_t		 lead_turn;	/* whose lead group is in force */
-	uint8_t		 chain[HF_DIGEST_SIZE];	/* so far */
+	struct hf_arena *arena;
+	bool bodies;
+	struct node *node; /* by rising item row */
+	size_t n;
+	int64_t lead_turn;	       /* whose lead group is in force */
+	uint8_t chain[HF_DIGEST_SIZE]; /* so far */
 };
 
 static int
@@ -245,24 +250,27 @@ read_item(struct reader *r, sqlite3_stmt *q, const struct path_turn *t,
 	uint8_t stored[HF_DIGEST_SIZE], chain[HF_DIGEST_SIZE];
 	int rc;
 
-	if (idx >= t->n_items || sqlite3_column_int64(q, 0) !=
-	    hf_row_child(t->id, idx))
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld is "
-		    "missing or one too many", (long long)t->seq,
-		    (long long)idx);
-	rc = hf_item_columns(q, &r->key, t->seq, r->bodies, r->arena,
-	    &n->item, stored, e);
+	if (idx >= t->n_items ||
+	    sqlite3_column_int64(q, 0) != hf_row_child(t->id, idx))
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: item %lld is "
+		    "missing or one too many",
+		    (long long)t->seq, (long long)idx);
+	rc = hf_item_columns(
+	    q, &r->key, t->seq, r->bodies, r->arena, &n->item, stored, e);
 	if (rc < 0)
 		return rc;
 	hf_store_chain(&r->key.digest, r->chain, n->item.digest, chain);
 	if (memcmp(chain, stored, sizeof(chain)) != 0)
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld does not "
-		    "follow what is before it", (long long)t->seq,
-		    (long long)idx);
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: item %lld does not "
+		    "follow what is before it",
+		    (long long)t->seq, (long long)idx);
 	memcpy(r->chain, chain, sizeof(chain));
 	/* An item that was not heard at all has an empty sealed 'heard'. */
-	n->skip = n->item.lead || (n->item.has_heard &&
-	    sqlite3_column_int64(q, 10) <= HF_SEAL_OVERHEAD);
+	n->skip = n->item.lead ||
+	    (n->item.has_heard &&
+		sqlite3_column_int64(q, 10) <= HF_SEAL_OVERHEAD);
 	if (n->item.lead)
 		r->lead_turn = t->id;
 	r->n++;
@@ -272,9 +280,9 @@ read_item(struct reader *r, sqlite3_stmt *q, const struct path_turn *t,
 static int
 read_turn(struct reader *r, const struct path_turn *t, struct hf_error *e)
 {
-	sqlite3_stmt *q = hf_db_bind(r->db, r->bodies ? HF_SQL_ITEM_READ :
-	    HF_SQL_ITEM_VIEW, e, "ii", hf_row_child(t->id, 0),
-	    hf_row_child(t->id + 1, 0));
+	sqlite3_stmt *q =
+	    hf_db_bind(r->db, r->bodies ? HF_SQL_ITEM_READ : HF_SQL_ITEM_VIEW,
+		e, "ii", hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
 	int64_t idx = 0;
 	int rc;
 
@@ -288,12 +296,15 @@ read_turn(struct reader *r, const struct path_turn *t, struct hf_error *e)
 		}
 	}
 	if (rc == 0 && idx != t->n_items)
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld is "
-		    "missing", (long long)t->seq, (long long)idx);
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: item %lld is "
+		    "missing",
+		    (long long)t->seq, (long long)idx);
 	if (rc == 0 && memcmp(r->chain, t->chain, HF_DIGEST_SIZE) != 0)
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: item %lld is not "
-		    "the one that was stored", (long long)t->seq,
-		    (long long)idx);
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: item %lld is not "
+		    "the one that was stored",
+		    (long long)t->seq, (long long)idx);
 	return rc;
 }
 
@@ -336,7 +347,8 @@ link_nodes(struct reader *r, struct node **first, struct hf_error *e)
 		struct node *n = &r->node[i];
 		struct node **place = tail;
 
-		anchor = n->item.anchor_row == 0 ? NULL :
+		anchor = n->item.anchor_row == 0 ?
+		    NULL :
 		    find_node(r, n->item.anchor_row);
 		/* Off this branch, or not before itself: as stored. */
 		if (anchor != NULL && anchor < n) {
@@ -379,8 +391,8 @@ hf_store_session_key(struct hf_store *st, int64_t session,
     struct hf_seal_key *key, struct hf_error *e)
 {
 	struct hf_session_row s;
-	sqlite3_stmt *q = hf_db_bind(&st->read, HF_SQL_SESSION_GET, e, "i",
-	    session);
+	sqlite3_stmt *q =
+	    hf_db_bind(&st->read, HF_SQL_SESSION_GET, e, "i", session);
 	int rc;
 
 	if (q == NULL)
@@ -465,16 +477,20 @@ hf_store_text(struct hf_store *st, int64_t session_row, int64_t turn_row,
 
 	e = e == NULL ? &local : e;
 	rc = hf_store_session_key(st, session_row, &key, e);
-	return rc < 0 ? rc : hf_row_read_parts(&st->read, &key, turn_row, seq,
-	    out, e);
+	return rc < 0 ?
+	    rc :
+	    hf_row_read_parts(&st->read, &key, turn_row, seq, out, e);
 }
 
 int
-hf_store_granted(struct hf_store *st, hf_granted_fn cb, void *arg,
-    struct hf_error *e)
+hf_store_granted(
+    struct hf_store *st, hf_granted_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
-	struct grant { int64_t turn; uint64_t fence; } *g = NULL;
+	struct grant {
+		int64_t turn;
+		uint64_t fence;
+	} *g = NULL;
 	size_t n = 0, cap = 0;
 	sqlite3_stmt *q;
 	int rc;
@@ -487,8 +503,8 @@ hf_store_granted(struct hf_store *st, hf_granted_fn cb, void *arg,
 	/* The callback may use the store: end the statement first. */
 	while ((rc = hf_db_step(&st->read, q, e)) > 0) {
 		if (n == cap) {
-			struct grant *more = realloc(g, (cap + 16) *
-			    sizeof(*g));
+			struct grant *more =
+			    realloc(g, (cap + 16) * sizeof(*g));
 
 			if (more == NULL) {
 				hf_db_reset(q);

@@ -10,12 +10,12 @@
 
 /* Read the columns of ITEM_VIEW, or with 'bodies' those of ITEM_READ, opening
  * into 'a'.  'seq' is the turn's.  'chain' gets the stored chain. */
-int	hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key,
-	    int64_t seq, bool bodies, struct hf_arena *a, struct hf_item *it,
-	    uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e) HF_MUST_CHECK;
+int hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key,
+    int64_t seq, bool bodies, struct hf_arena *a, struct hf_item *it,
+    uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e) HF_MUST_CHECK;
 
 /* The keys of a session, by its row.  Loop thread. */
-int	hf_store_session_key(struct hf_store *st, int64_t session,
-	    struct hf_seal_key *key, struct hf_error *e) HF_MUST_CHECK;
+int hf_store_session_key(struct hf_store *st, int64_t session,
+    struct hf_seal_key *key, struct hf_error *e) HF_MUST_CHECK;
 
 #endif

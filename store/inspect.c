@@ -17,23 +17,22 @@
 #include "store/migrate.h"
 #include "store/row.h"
 
-#define LIST_DEFAULT	50
+#define LIST_DEFAULT 50
 
 static const char *const turn_states[] = { "?", "queued", "open", "complete",
-    "incomplete", "failed", "interrupted", "canceled" };
+	"incomplete", "failed", "interrupted", "canceled" };
 static const char *const item_kinds[] = { "?", "message", "tool_call",
-    "tool_result" };
+	"tool_result" };
 static const char *const item_roles[] = { "?", "system", "developer", "user",
-    "assistant", "tool" };
-static const char *const item_origins[] = { "?", "client", "model",
-    "gateway" };
+	"assistant", "tool" };
+static const char *const item_origins[] = { "?", "client", "model", "gateway" };
 
 #define NAME_OF(table, n) \
 	((size_t)(n) < hf_countof(table) ? (table)[(size_t)(n)] : (table)[0])
 
 int
-hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
-    struct hf_error *e)
+hf_inspect_open(
+    struct hf_inspect **out, const struct hf_store_conf *c, struct hf_error *e)
 {
 	struct hf_error local;
 	struct hf_inspect *in;
@@ -47,10 +46,10 @@ hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
 	in->shm = c->shm;
 	in->path = hf_xstrdup(c->path);
 	rc = c->shm == NULL ? hf_offline_open(&in->db, c->path, e) :
-	    hf_db_open(&in->db, c->path, HF_DB_READ, true, e);
+			      hf_db_open(&in->db, c->path, HF_DB_READ, true, e);
 	if (rc == 0)
-		rc = hf_migrate_check(&in->db, hf_migrations,
-		    hf_n_migrations, e);
+		rc = hf_migrate_check(
+		    &in->db, hf_migrations, hf_n_migrations, e);
 	if (rc < 0) {
 		hf_inspect_close(in);
 		return rc;
@@ -74,8 +73,7 @@ hf_inspect_close(struct hf_inspect *in)
 int
 hf_inspect_boot(struct hf_inspect *in, uint64_t *boot, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&in->db, HF_SQL_META_GET, e, "z",
-	    "boot");
+	sqlite3_stmt *st = hf_db_bind(&in->db, HF_SQL_META_GET, e, "z", "boot");
 	int rc;
 
 	*boot = 0;
@@ -90,15 +88,15 @@ hf_inspect_boot(struct hf_inspect *in, uint64_t *boot, struct hf_error *e)
 }
 
 enum hf_owner
-hf_inspect_owner(const struct hf_inspect *in, uint64_t boot, unsigned slot,
-    uint64_t inc)
+hf_inspect_owner(
+    const struct hf_inspect *in, uint64_t boot, unsigned slot, uint64_t inc)
 {
 	if (inc == 0 || inc >> 32 != boot)
 		return HF_OWNER_DEAD;
 	if (in->shm == NULL)
 		return HF_OWNER_UNKNOWN;
 	return hf_shm_alive(in->shm, slot, inc) ? HF_OWNER_ALIVE :
-	    HF_OWNER_DEAD;
+						  HF_OWNER_DEAD;
 }
 
 static const char *
@@ -110,8 +108,8 @@ text(sqlite3_stmt *st, int col)
 /* --- sessions ----------------------------------------------------------- */
 
 static int
-tell_session(struct hf_inspect *in, sqlite3_stmt *st, hf_session_fn cb,
-    void *arg)
+tell_session(
+    struct hf_inspect *in, sqlite3_stmt *st, hf_session_fn cb, void *arg)
 {
 	struct hf_session_info s = { 0 };
 	int state = sqlite3_column_int(st, 6);
@@ -129,7 +127,8 @@ tell_session(struct hf_inspect *in, sqlite3_stmt *st, hf_session_fn cb,
 	s.fence = (uint64_t)sqlite3_column_int64(st, 10);
 	s.lock_since_us = sqlite3_column_int64(st, 11);
 	s.queued = sqlite3_column_int64(st, 12);
-	s.locked = in->shm == NULL ? s.owner_inc != 0 :
+	s.locked = in->shm == NULL ?
+	    s.owner_inc != 0 :
 	    hf_shm_alive(in->shm, s.owner_slot, s.owner_inc);
 	return cb(arg, &s);
 }
@@ -138,8 +137,8 @@ tell_session(struct hf_inspect *in, sqlite3_stmt *st, hf_session_fn cb,
 static int64_t
 row_before(struct hf_inspect *in, const char *public, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&in->db, HF_SQL_INFO_BY_PUBLIC, e, "z",
-	    public);
+	sqlite3_stmt *st =
+	    hf_db_bind(&in->db, HF_SQL_INFO_BY_PUBLIC, e, "z", public);
 	int64_t row;
 	int rc;
 
@@ -154,9 +153,8 @@ row_before(struct hf_inspect *in, const char *public, struct hf_error *e)
 }
 
 int
-hf_inspect_sessions(struct hf_inspect *in,
-    const struct hf_session_filter *f, struct hf_cursor *at,
-    hf_session_fn cb, void *arg, struct hf_error *e)
+hf_inspect_sessions(struct hf_inspect *in, const struct hf_session_filter *f,
+    struct hf_cursor *at, hf_session_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	int64_t before = INT64_MAX, limit;
@@ -169,14 +167,16 @@ hf_inspect_sessions(struct hf_inspect *in,
 	} else if (f->before != NULL) {
 		before = row_before(in, f->before, e);
 		if (before == 0)
-			return hf_fail(e, HF_ENOTFOUND, "session %s: not "
-			    "found", f->before);
+			return hf_fail(e, HF_ENOTFOUND,
+			    "session %s: not "
+			    "found",
+			    f->before);
 		if (before < 0)
 			return (int)before;
 	}
 	limit = f->limit > 0 ? f->limit : LIST_DEFAULT;
-	st = hf_db_bind(&in->db, HF_SQL_INFO_LIST, e, "zii", f->tenant,
-	    before, limit);
+	st = hf_db_bind(
+	    &in->db, HF_SQL_INFO_LIST, e, "zii", f->tenant, before, limit);
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
@@ -221,8 +221,8 @@ tell_only(struct hf_inspect *in, enum hf_sql q, const char *key,
 }
 
 int
-hf_inspect_session(struct hf_inspect *in, const char *tenant,
-    const char *key, hf_session_fn cb, void *arg, struct hf_error *e)
+hf_inspect_session(struct hf_inspect *in, const char *tenant, const char *key,
+    hf_session_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	char end[HF_ID_SIZE + 2];
@@ -231,12 +231,12 @@ hf_inspect_session(struct hf_inspect *in, const char *tenant,
 	e = e == NULL ? &local : e;
 	if (strncmp(key, "ses_", 4) == 0 && strlen(key) < HF_ID_SIZE) {
 		snprintf(end, sizeof(end), "%s\x7f", key);
-		rc = tell_only(in, HF_SQL_INFO_PREFIX, key, end, tenant, cb,
-		    arg, e);
+		rc = tell_only(
+		    in, HF_SQL_INFO_PREFIX, key, end, tenant, cb, arg, e);
 	}
 	if (rc == HF_ENOTFOUND)
-		rc = tell_only(in, HF_SQL_INFO_NAMED, key, NULL, tenant, cb,
-		    arg, e);
+		rc = tell_only(
+		    in, HF_SQL_INFO_NAMED, key, NULL, tenant, cb, arg, e);
 	return rc;
 }
 
@@ -248,16 +248,16 @@ find(struct hf_inspect *in, const struct hf_id *session, int64_t *row,
     struct hf_seal_key *key, struct hf_error *e)
 {
 	struct hf_session_row s;
-	sqlite3_stmt *st = hf_db_bind(&in->db, HF_SQL_INFO_BY_PUBLIC, e, "z",
-	    session->s);
+	sqlite3_stmt *st =
+	    hf_db_bind(&in->db, HF_SQL_INFO_BY_PUBLIC, e, "z", session->s);
 	int rc;
 
 	if (st == NULL)
 		return e->code;
 	rc = hf_db_step(&in->db, st, e);
 	if (rc == 0)
-		return hf_fail(e, HF_ENOTFOUND, "session %s: not found",
-		    session->s);
+		return hf_fail(
+		    e, HF_ENOTFOUND, "session %s: not found", session->s);
 	if (rc < 0)
 		return rc;
 	*row = sqlite3_column_int64(st, 0);
@@ -294,8 +294,8 @@ tell_turn(sqlite3_stmt *st, hf_turn_fn cb, void *arg)
 	t.target = text(st, 14);
 	/* From the turn's arrival to the last attempt's first token. */
 	if (first > 0)
-		t.first_token_us = sqlite3_column_int64(st, 16) + first -
-		    t.started_us;
+		t.first_token_us =
+		    sqlite3_column_int64(st, 16) + first - t.started_us;
 	if (t.ended_us != 0)
 		t.total_us = t.ended_us - t.started_us;
 	return cb(arg, &t);
@@ -375,8 +375,8 @@ hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
 	rc = find(in, session, &row, &key, e);
 	if (rc < 0)
 		return rc;
-	st = hf_db_bind(&in->db, HF_SQL_INFO_ITEMS, e, "iii", row, at->a,
-	    at->b);
+	st =
+	    hf_db_bind(&in->db, HF_SQL_INFO_ITEMS, e, "iii", row, at->a, at->b);
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
@@ -425,8 +425,8 @@ hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
 	rc = find(in, session, &row, NULL, e);
 	if (rc < 0)
 		return rc;
-	st = hf_db_bind(&in->db, HF_SQL_INFO_ATTEMPTS, e, "iii", row, at->a,
-	    at->b);
+	st = hf_db_bind(
+	    &in->db, HF_SQL_INFO_ATTEMPTS, e, "iii", row, at->a, at->b);
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&in->db, st, e)) > 0) {
@@ -443,11 +443,12 @@ hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
 /* --- leases --------------------------------------------------------------- */
 
 static int
-tell_lock(struct hf_inspect *in, uint64_t boot, sqlite3_stmt *st,
-    hf_lock_fn cb, void *arg)
+tell_lock(struct hf_inspect *in, uint64_t boot, sqlite3_stmt *st, hf_lock_fn cb,
+    void *arg)
 {
 	static const char *const owners[] = { [HF_OWNER_ALIVE] = "alive",
-	    [HF_OWNER_DEAD] = "dead", [HF_OWNER_UNKNOWN] = "unknown" };
+		[HF_OWNER_DEAD] = "dead",
+		[HF_OWNER_UNKNOWN] = "unknown" };
 	struct hf_lock_info l = { 0 };
 
 	hf_db_id(st, 0, &l.session);
@@ -456,14 +457,12 @@ tell_lock(struct hf_inspect *in, uint64_t boot, sqlite3_stmt *st,
 	l.owner_slot = (unsigned)sqlite3_column_int64(st, 3);
 	l.owner_inc = (uint64_t)sqlite3_column_int64(st, 4);
 	l.fence = (uint64_t)sqlite3_column_int64(st, 5);
-	l.owner = owners[hf_inspect_owner(in, boot, l.owner_slot,
-	    l.owner_inc)];
+	l.owner = owners[hf_inspect_owner(in, boot, l.owner_slot, l.owner_inc)];
 	l.lock_since_us = sqlite3_column_int64(st, 6);
 	hf_db_id(st, 7, &l.turn);
 	l.turn_seq = sqlite3_column_int64(st, 8);
 	if (l.turn_seq != 0)
-		l.turn_state = NAME_OF(turn_states,
-		    sqlite3_column_int(st, 9));
+		l.turn_state = NAME_OF(turn_states, sqlite3_column_int(st, 9));
 	l.queued = sqlite3_column_int64(st, 10);
 	return cb(arg, &l);
 }
@@ -497,8 +496,8 @@ hf_inspect_locks(struct hf_inspect *in, struct hf_cursor *at, hf_lock_fn cb,
 /* --- keys and figures ----------------------------------------------------- */
 
 int
-hf_inspect_keys(struct hf_inspect *in, hf_key_fn cb, void *arg,
-    struct hf_error *e)
+hf_inspect_keys(
+    struct hf_inspect *in, hf_key_fn cb, void *arg, struct hf_error *e)
 {
 	struct hf_error local;
 	struct hf_key_info k;
@@ -538,8 +537,8 @@ size_of(const char *path, const char *suffix)
 }
 
 int
-hf_inspect_stats(struct hf_inspect *in, struct hf_store_stats *s,
-    struct hf_error *e)
+hf_inspect_stats(
+    struct hf_inspect *in, struct hf_store_stats *s, struct hf_error *e)
 {
 	struct hf_error local;
 	sqlite3_stmt *st;

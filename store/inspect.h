@@ -13,159 +13,161 @@
 #include "store/store.h"
 
 struct hf_inspect;
-struct hf_cursor { int64_t a, b; };	/* zero: the beginning */
+struct hf_cursor {
+	int64_t a, b;
+}; /* zero: the beginning */
 
 /* Without a scoreboard in 'c' ("offline") nothing at all is written, not
  * even an index of the log, whatever became of the daemon; whether the owner
  * of a lease lives is then not always known. */
-int	hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
-	    struct hf_error *e) HF_MUST_CHECK;
-void	hf_inspect_close(struct hf_inspect *in);
+int hf_inspect_open(struct hf_inspect **out, const struct hf_store_conf *c,
+    struct hf_error *e) HF_MUST_CHECK;
+void hf_inspect_close(struct hf_inspect *in);
 
 struct hf_session_info {
-	struct hf_id	id;
-	const char	*tenant;
-	const char	*name;		/* NULL: nameless */
-	int64_t		 created_us, updated_us;	/* wall time */
-	int64_t		 turns;
-	const char	*last_state;	/* state name of the newest turn */
-	const char	*last_target;	/* NULL: none */
-	bool		 locked;	/* lease held */
-	unsigned	 owner_slot;
-	uint64_t	 owner_inc, fence;
-	int64_t		 lock_since_us;
-	int64_t		 queued;
+	struct hf_id id;
+	const char *tenant;
+	const char *name;		/* NULL: nameless */
+	int64_t created_us, updated_us; /* wall time */
+	int64_t turns;
+	const char *last_state;	 /* state name of the newest turn */
+	const char *last_target; /* NULL: none */
+	bool locked;		 /* lease held */
+	unsigned owner_slot;
+	uint64_t owner_inc, fence;
+	int64_t lock_since_us;
+	int64_t queued;
 };
 typedef int (*hf_session_fn)(void *arg, const struct hf_session_info *s);
 struct hf_session_filter {
-	const char	*tenant;	/* NULL: all */
-	int64_t		 limit;		/* 0: 50 */
-	const char	*before;	/* page: id of the last one seen */
+	const char *tenant; /* NULL: all */
+	int64_t limit;	    /* 0: 50 */
+	const char *before; /* page: id of the last one seen */
 };
-int	hf_inspect_sessions(struct hf_inspect *in,
-	    const struct hf_session_filter *f, struct hf_cursor *at,
-	    hf_session_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+int hf_inspect_sessions(struct hf_inspect *in,
+    const struct hf_session_filter *f, struct hf_cursor *at, hf_session_fn cb,
+    void *arg, struct hf_error *e) HF_MUST_CHECK;
 /* By id, unique id prefix, or name (tenant NULL: unique over tenants).
  * HF_ENOTFOUND; HF_ECONFLICT when ambiguous. */
-int	hf_inspect_session(struct hf_inspect *in, const char *tenant,
-	    const char *key, hf_session_fn cb, void *arg, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_inspect_session(struct hf_inspect *in, const char *tenant,
+    const char *key, hf_session_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_turn_info {
-	struct hf_id	 id;
-	int64_t		 seq;
-	int64_t		 parent_seq;	/* 0: root */
-	int64_t		 retry_of_seq;	/* 0: none */
-	const char	*state;
-	bool		 on_path;	/* part of the current history */
-	const char	*route;
-	bool		 stream;
-	int64_t		 started_us, ended_us;
-	const char	*finish_reason, *error_class;
-	int		 status;
-	int64_t		 attempts;
-	const char	*target;	/* that answered, or of the last try */
-	int64_t		 first_token_us, total_us;
+	struct hf_id id;
+	int64_t seq;
+	int64_t parent_seq;   /* 0: root */
+	int64_t retry_of_seq; /* 0: none */
+	const char *state;
+	bool on_path; /* part of the current history */
+	const char *route;
+	bool stream;
+	int64_t started_us, ended_us;
+	const char *finish_reason, *error_class;
+	int status;
+	int64_t attempts;
+	const char *target; /* that answered, or of the last try */
+	int64_t first_token_us, total_us;
 };
 typedef int (*hf_turn_fn)(void *arg, const struct hf_turn_info *t);
-int	hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
-	    struct hf_cursor *at, hf_turn_fn cb, void *arg, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
+    struct hf_cursor *at, hf_turn_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_item_info {
-	int64_t		 turn_seq;
-	int64_t		 idx;		/* within the turn */
-	const char	*kind, *role, *origin;
-	bool		 output, lead, has_heard;
-	struct hf_str	 body, heard;	/* opened; JSON */
+	int64_t turn_seq;
+	int64_t idx; /* within the turn */
+	const char *kind, *role, *origin;
+	bool output, lead, has_heard;
+	struct hf_str body, heard; /* opened; JSON */
 };
 typedef int (*hf_item_fn)(void *arg, const struct hf_item_info *i);
-int	hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
-	    struct hf_cursor *at, hf_item_fn cb, void *arg, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
+    struct hf_cursor *at, hf_item_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_attempt_info {
-	int64_t		 turn_seq;
-	int		 n;
-	const char	*target, *cls, *reason;
-	int		 http_status;
-	int64_t		 started_us, first_token_us, total_us;
-	int64_t		 bytes_out, bytes_in, tokens_in, tokens_out;
+	int64_t turn_seq;
+	int n;
+	const char *target, *cls, *reason;
+	int http_status;
+	int64_t started_us, first_token_us, total_us;
+	int64_t bytes_out, bytes_in, tokens_in, tokens_out;
 };
 typedef int (*hf_attempt_fn)(void *arg, const struct hf_attempt_info *a);
-int	hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
-	    struct hf_cursor *at, hf_attempt_fn cb, void *arg,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
+    struct hf_cursor *at, hf_attempt_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_key_info {
-	struct hf_id	 id;
-	const char	*tenant, *label;
-	int64_t		 created_us, revoked_us;	/* 0: in force */
+	struct hf_id id;
+	const char *tenant, *label;
+	int64_t created_us, revoked_us; /* 0: in force */
 };
 typedef int (*hf_key_fn)(void *arg, const struct hf_key_info *k);
-int	hf_inspect_keys(struct hf_inspect *in, hf_key_fn cb, void *arg,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_inspect_keys(struct hf_inspect *in, hf_key_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_store_stats {
-	int64_t	sessions, turns, items, open_turns, queued_turns;
-	int64_t	db_bytes, wal_bytes;	/* by stat, never by opening */
-	int	schema_version;
+	int64_t sessions, turns, items, open_turns, queued_turns;
+	int64_t db_bytes, wal_bytes; /* by stat, never by opening */
+	int schema_version;
 	uint64_t boot;
 };
-int	hf_inspect_stats(struct hf_inspect *in, struct hf_store_stats *s,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_inspect_stats(struct hf_inspect *in, struct hf_store_stats *s,
+    struct hf_error *e) HF_MUST_CHECK;
 
 /* --- leases ------------------------------------------------------------- */
 
 struct hf_lock_info {
-	struct hf_id	 session;
-	const char	*tenant, *name;
-	unsigned	 owner_slot;
-	uint64_t	 owner_inc, fence;
-	const char	*owner;		/* "alive", "dead"; offline "unknown" */
-	int64_t		 lock_since_us;
-	struct hf_id	 turn;		/* that it was taken for */
-	int64_t		 turn_seq;	/* 0: there is no such turn */
-	const char	*turn_state;
-	int64_t		 queued;	/* turns that wait behind it */
+	struct hf_id session;
+	const char *tenant, *name;
+	unsigned owner_slot;
+	uint64_t owner_inc, fence;
+	const char *owner; /* "alive", "dead"; offline "unknown" */
+	int64_t lock_since_us;
+	struct hf_id turn; /* that it was taken for */
+	int64_t turn_seq;  /* 0: there is no such turn */
+	const char *turn_state;
+	int64_t queued; /* turns that wait behind it */
 };
 typedef int (*hf_lock_fn)(void *arg, const struct hf_lock_info *l);
 /* Leases that are held. */
-int	hf_inspect_locks(struct hf_inspect *in, struct hf_cursor *at,
-	    hf_lock_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+int hf_inspect_locks(struct hf_inspect *in, struct hf_cursor *at, hf_lock_fn cb,
+    void *arg, struct hf_error *e) HF_MUST_CHECK;
 
 /* --- verification ------------------------------------------------------- */
 
 struct hf_finding {
-	const char	*session;	/* id; NULL: of no session */
-	const char	*severity;	/* "corrupt", or "odd" */
-	const char	*what;		/* one word of what is wrong */
-	int64_t		 turn_seq;	/* 0: of no turn */
-	int64_t		 idx;		/* of an item or part; -1: of none */
-	const char	*text;		/* for people; no contents */
+	const char *session;  /* id; NULL: of no session */
+	const char *severity; /* "corrupt", or "odd" */
+	const char *what;     /* one word of what is wrong */
+	int64_t turn_seq;     /* 0: of no turn */
+	int64_t idx;	      /* of an item or part; -1: of none */
+	const char *text;     /* for people; no contents */
 };
 typedef void (*hf_finding_fn)(void *arg, const struct hf_finding *f);
-struct hf_verified {			/* added up over calls */
-	int64_t		sessions, turns, items;
-	int64_t		corrupt, odd;	/* findings */
+struct hf_verified { /* added up over calls */
+	int64_t sessions, turns, items;
+	int64_t corrupt, odd; /* findings */
 };
 /* Prove of a session, in one snapshot, that nothing was altered or lost.
  * Without the master key: HF_EPERM. */
-int	hf_verify_session(struct hf_inspect *in, const struct hf_id *session,
-	    hf_finding_fn cb, void *arg, struct hf_verified *sum,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_verify_session(struct hf_inspect *in, const struct hf_id *session,
+    hf_finding_fn cb, void *arg, struct hf_verified *sum,
+    struct hf_error *e) HF_MUST_CHECK;
 /* The same of the next session, then of rows that belong to none, a piece at
  * a time.  1: there is more; 0: that was all. */
-int	hf_verify_next(struct hf_inspect *in, struct hf_cursor *at,
-	    hf_finding_fn cb, void *arg, struct hf_verified *sum,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_verify_next(struct hf_inspect *in, struct hf_cursor *at,
+    hf_finding_fn cb, void *arg, struct hf_verified *sum,
+    struct hf_error *e) HF_MUST_CHECK;
 
 /* --- the members of the views, for whoever shows them --------------------- */
 
 enum hf_field_type {
-	HF_FIELD_ID,		/* struct hf_id */
-	HF_FIELD_TEXT,		/* const char *, NULL: null */
-	HF_FIELD_STR,		/* struct hf_str, .p NULL: null */
+	HF_FIELD_ID,   /* struct hf_id */
+	HF_FIELD_TEXT, /* const char *, NULL: null */
+	HF_FIELD_STR,  /* struct hf_str, .p NULL: null */
 	HF_FIELD_INT,
 	HF_FIELD_UINT,
 	HF_FIELD_I64,
@@ -173,18 +175,17 @@ enum hf_field_type {
 	HF_FIELD_BOOL
 };
 struct hf_field {
-	const char	*name;
+	const char *name;
 	enum hf_field_type type;
-	size_t		 offset;
+	size_t offset;
 };
 struct hf_view {
-	const char	*kind;		/* "session", "turn", ... */
+	const char *kind; /* "session", "turn", ... */
 	const struct hf_field *field;
-	size_t		 n;
+	size_t n;
 };
 extern const struct hf_view hf_view_session, hf_view_turn, hf_view_item,
-    hf_view_contents /* an item with its body */, hf_view_attempt,
-    hf_view_key, hf_view_lock, hf_view_stats, hf_view_finding,
-    hf_view_verified;
+    hf_view_contents /* an item with its body */, hf_view_attempt, hf_view_key,
+    hf_view_lock, hf_view_stats, hf_view_finding, hf_view_verified;
 
 #endif

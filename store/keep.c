@@ -22,15 +22,15 @@
 #include "store/writer.h"
 
 /* Turns settled per transaction: other writers get in between. */
-#define SETTLE_BATCH	256
+#define SETTLE_BATCH 256
 /* A WAL file is a header and frames of a page and its header. */
-#define WAL_HEADER	32
-#define WAL_FRAME	(4096 + 24)
+#define WAL_HEADER 32
+#define WAL_FRAME (4096 + 24)
 
 struct hf_keep {
 	struct hf_writer w;
-	struct hf_seal	 seal;
-	char		*wal_path;
+	struct hf_seal seal;
+	char *wal_path;
 };
 
 static int
@@ -52,8 +52,8 @@ migrate(struct hf_keep *k, struct hf_error *e)
 }
 
 int
-hf_keep_open(struct hf_keep **out, const struct hf_store_conf *c,
-    struct hf_error *e)
+hf_keep_open(
+    struct hf_keep **out, const struct hf_store_conf *c, struct hf_error *e)
 {
 	struct hf_store_conf conf = *c;
 	struct hf_error local;
@@ -95,11 +95,13 @@ hf_keep_close(struct hf_keep *k)
 
 /* --- settling the dead ---------------------------------------------------- */
 
-struct live { int64_t turn, session; };
+struct live {
+	int64_t turn, session;
+};
 
 struct batch {
-	struct live	turn[SETTLE_BATCH];
-	unsigned	n;
+	struct live turn[SETTLE_BATCH];
+	unsigned n;
 };
 
 static int
@@ -113,7 +115,7 @@ find_dead(struct hf_writer *w, struct batch *b, struct hf_error *e)
 		return e->code;
 	while ((rc = hf_db_step(&w->db, st, e)) > 0) {
 		if (!hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 3),
-		    (uint64_t)sqlite3_column_int64(st, 4)))
+			(uint64_t)sqlite3_column_int64(st, 4)))
 			continue;
 		b->turn[b->n].turn = sqlite3_column_int64(st, 0);
 		b->turn[b->n++].session = sqlite3_column_int64(st, 1);
@@ -178,9 +180,9 @@ settle_all(struct hf_keep *k, hf_make_body_fn make_body, void *arg,
 	while (rc == 0 && b->n > 0);
 	free(b);
 	if (r != NULL)
-		*r = (struct hf_recovered){
-		    .turns_interrupted = k->w.interrupted,
-		    .attempts_lost = k->w.lost };
+		*r = (struct hf_recovered){ .turns_interrupted =
+						k->w.interrupted,
+			.attempts_lost = k->w.lost };
 	return rc;
 }
 
@@ -188,8 +190,7 @@ static int
 count_boot(struct hf_writer *w, void *arg, struct hf_error *e)
 {
 	uint64_t *boot = arg;
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_META_GET, e, "z",
-	    "boot");
+	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_META_GET, e, "z", "boot");
 	int rc;
 
 	if (st == NULL)
@@ -201,8 +202,8 @@ count_boot(struct hf_writer *w, void *arg, struct hf_error *e)
 		return rc;
 	*boot = (uint64_t)sqlite3_column_int64(st, 0) + 1;
 	hf_db_reset(st);
-	rc = hf_db_run(&w->db, HF_SQL_META_SET, e, "zi", "boot",
-	    (int64_t)*boot);
+	rc =
+	    hf_db_run(&w->db, HF_SQL_META_SET, e, "zi", "boot", (int64_t)*boot);
 	return rc < 0 ? rc : 0;
 }
 
@@ -242,8 +243,8 @@ hf_keep_reap(struct hf_keep *k, unsigned slot, uint64_t inc,
 }
 
 int
-hf_keep_checkpoint(struct hf_keep *k, int min_frames, bool truncate,
-    struct hf_error *e)
+hf_keep_checkpoint(
+    struct hf_keep *k, int min_frames, bool truncate, struct hf_error *e)
 {
 	struct hf_error local;
 	struct stat sb;
@@ -263,12 +264,13 @@ hf_keep_checkpoint(struct hf_keep *k, int min_frames, bool truncate,
 	return rc;
 }
 
-/* --- API keys --------------------------------------------------------------- */
+/* --- API keys ---------------------------------------------------------------
+ */
 
 struct new_key {
-	const char	*tenant, *label;
-	struct hf_id	*id;
-	const char	*secret;
+	const char *tenant, *label;
+	struct hf_id *id;
+	const char *secret;
 };
 
 static int
@@ -283,8 +285,8 @@ add_key(struct hf_writer *w, void *arg, struct hf_error *e)
 		return rc;
 	hf_seal_key_hash(w->seal, hf_str(n->secret), hash);
 	rc = hf_db_run(&w->db, HF_SQL_KEY_ADD, e, "zizbi", n->id->s, tenant,
-	    n->label == NULL ? "" : n->label, (struct hf_str){ (char *)hash,
-	    sizeof(hash) }, hf_wall_us());
+	    n->label == NULL ? "" : n->label,
+	    (struct hf_str){ (char *)hash, sizeof(hash) }, hf_wall_us());
 	return rc < 0 ? rc : 0;
 }
 
@@ -314,8 +316,8 @@ hf_keep_key_create(struct hf_keep *k, const char *tenant, const char *label,
 }
 
 struct old_key {
-	const char	*prefix;
-	struct hf_id	*id;
+	const char *prefix;
+	struct hf_id *id;
 };
 
 static int
@@ -341,18 +343,19 @@ revoke_key(struct hf_writer *w, void *arg, struct hf_error *e)
 	rc = hf_db_step(&w->db, st, e);
 	if (rc > 0) {
 		hf_db_reset(st);
-		return hf_fail(e, HF_ECONFLICT, "API key: several ids begin "
+		return hf_fail(e, HF_ECONFLICT,
+		    "API key: several ids begin "
 		    "like that");
 	}
 	if (rc == 0)
-		rc = hf_db_run(&w->db, HF_SQL_KEY_REVOKE, e, "ii", row,
-		    hf_wall_us());
+		rc = hf_db_run(
+		    &w->db, HF_SQL_KEY_REVOKE, e, "ii", row, hf_wall_us());
 	return rc < 0 ? rc : 0;
 }
 
 int
-hf_keep_key_revoke(struct hf_keep *k, const char *prefix, struct hf_id *id,
-    struct hf_error *e)
+hf_keep_key_revoke(
+    struct hf_keep *k, const char *prefix, struct hf_id *id, struct hf_error *e)
 {
 	struct old_key o = { prefix, id };
 	struct hf_error local;

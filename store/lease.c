@@ -9,9 +9,9 @@
 #include "base/log.h"
 
 struct owner {
-	int64_t		turn;	/* 0: nobody */
-	unsigned	slot;
-	uint64_t	inc;
+	int64_t turn; /* 0: nobody */
+	unsigned slot;
+	uint64_t inc;
 };
 
 int
@@ -33,11 +33,11 @@ hf_lease_dequeue(struct hf_writer *w, int64_t turn, enum hf_turn_state state,
 
 /* The first turn that waits for 'session', whoever owns it. */
 static int
-first_waiting(struct hf_writer *w, int64_t session, struct owner *o,
-    struct hf_error *e)
+first_waiting(
+    struct hf_writer *w, int64_t session, struct owner *o, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TURN_QUEUE, e, "ii",
-	    session, (int64_t)0);
+	sqlite3_stmt *st =
+	    hf_db_bind(&w->db, HF_SQL_TURN_QUEUE, e, "ii", session, (int64_t)0);
 	int rc;
 
 	memset(o, 0, sizeof(*o));
@@ -54,8 +54,8 @@ first_waiting(struct hf_writer *w, int64_t session, struct owner *o,
 }
 
 static int
-next_live(struct hf_writer *w, int64_t session, struct owner *o,
-    struct hf_error *e)
+next_live(
+    struct hf_writer *w, int64_t session, struct owner *o, struct hf_error *e)
 {
 	int rc;
 
@@ -71,9 +71,8 @@ next_live(struct hf_writer *w, int64_t session, struct owner *o,
 }
 
 static int
-set_owner(struct hf_writer *w, struct hf_session_row *s,
-    const struct owner *to, int64_t head, int64_t rev_add,
-    struct hf_error *e)
+set_owner(struct hf_writer *w, struct hf_session_row *s, const struct owner *to,
+    int64_t head, int64_t rev_add, struct hf_error *e)
 {
 	int64_t now = hf_wall_us();
 	uint64_t fence = s->fence + (to->turn != 0 ? 1 : 0);
@@ -84,8 +83,8 @@ set_owner(struct hf_writer *w, struct hf_session_row *s,
 	    to->turn != 0 ? now : (int64_t)0, to->turn);
 
 	if (rc == 0)
-		return hf_fail(e, HF_EFENCED, "session %s: its lease moved",
-		    s->public.s);
+		return hf_fail(
+		    e, HF_EFENCED, "session %s: its lease moved", s->public.s);
 	if (rc < 0)
 		return rc;
 	s->head = head;
@@ -115,7 +114,8 @@ parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, struct hf_error *e)
 {
 	struct hf_item it = { .kind = HF_ITEM_MESSAGE,
-	    .role = HF_ROLE_ASSISTANT, .origin = HF_ORIGIN_MODEL };
+		.role = HF_ROLE_ASSISTANT,
+		.origin = HF_ORIGIN_MODEL };
 	struct hf_buf text, body, norm;
 	uint8_t view[HF_DIGEST_SIZE];
 	int rc;
@@ -126,11 +126,14 @@ parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
 	rc = hf_row_read_parts(&w->db, key, t->id, t->seq, &text, e);
 	if (rc < 0 || text.size == 0)
 		goto out;
-	rc = w->make_body == NULL ? HF_EINVAL :
+	rc = w->make_body == NULL ?
+	    HF_EINVAL :
 	    w->make_body(w->make_body_arg, hf_buf_str(&text), &body, &norm);
 	if (rc < 0 || !hf_buf_ok(&body) || !hf_buf_ok(&norm)) {
-		rc = hf_fail(e, rc < 0 ? rc : HF_ENOMEM, "turn %lld: no body "
-		    "could be made of its text", (long long)t->seq);
+		rc = hf_fail(e, rc < 0 ? rc : HF_ENOMEM,
+		    "turn %lld: no body "
+		    "could be made of its text",
+		    (long long)t->seq);
 		goto out;
 	}
 	it.body = hf_buf_str(&body);
@@ -155,7 +158,7 @@ int
 hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, struct hf_error *e)
 {
-	const int64_t unknown = -1;	/* tokens */
+	const int64_t unknown = -1; /* tokens */
 	int64_t now = hf_wall_us();
 	const char *class = NULL;
 	int rc = key == NULL ? HF_ECORRUPT : parts_to_item(w, key, t, e);
@@ -163,10 +166,11 @@ hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
 	if (rc == HF_ECORRUPT) {
 		/* The parts stay for whoever looks into it; the session must
 		 * not be locked for ever because of them. */
-		hf_log(HF_LOG_ERROR, "store: interrupted text is lost "
-		    "turn_row=%lld: %s", (long long)t->id,
-		    key == NULL ? "the session's key does not open" :
-		    e->text);
+		hf_log(HF_LOG_ERROR,
+		    "store: interrupted text is lost "
+		    "turn_row=%lld: %s",
+		    (long long)t->id,
+		    key == NULL ? "the session's key does not open" : e->text);
 		class = "gateway";
 		rc = 0;
 	}
@@ -188,8 +192,7 @@ hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
 }
 
 static int
-settle_owner(struct hf_writer *w, struct hf_session_row *s,
-    struct hf_error *e)
+settle_owner(struct hf_writer *w, struct hf_session_row *s, struct hf_error *e)
 {
 	struct hf_turn_row t;
 	int64_t rev_add = 0;
@@ -207,14 +210,12 @@ settle_owner(struct hf_writer *w, struct hf_session_row *s,
 }
 
 int
-hf_lease_tidy(struct hf_writer *w, struct hf_session_row *s,
-    struct hf_error *e)
+hf_lease_tidy(struct hf_writer *w, struct hf_session_row *s, struct hf_error *e)
 {
 	struct owner to;
 	int rc;
 
-	if (s->owner_inc != 0 &&
-	    hf_writer_dead(w, s->owner_slot, s->owner_inc))
+	if (s->owner_inc != 0 && hf_writer_dead(w, s->owner_slot, s->owner_inc))
 		return settle_owner(w, s, e);
 	if (s->owner_inc != 0)
 		return 0;
@@ -228,8 +229,8 @@ int
 hf_lease_waiting(struct hf_writer *w, const struct hf_session_row *s,
     unsigned *n, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TURN_QUEUE, e, "ii",
-	    s->id, s->lease_turn);
+	sqlite3_stmt *st = hf_db_bind(
+	    &w->db, HF_SQL_TURN_QUEUE, e, "ii", s->id, s->lease_turn);
 	int rc;
 
 	*n = 0;
@@ -237,7 +238,7 @@ hf_lease_waiting(struct hf_writer *w, const struct hf_session_row *s,
 		return e->code;
 	while ((rc = hf_db_step(&w->db, st, e)) > 0)
 		if (!hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 1),
-		    (uint64_t)sqlite3_column_int64(st, 2)))
+			(uint64_t)sqlite3_column_int64(st, 2)))
 			(*n)++;
 	return rc;
 }

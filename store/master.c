@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-#define HEX_SIZE	(2 * HF_MASTER_SIZE)
+#define HEX_SIZE (2 * HF_MASTER_SIZE)
 
 static int
 parse_key(const char *path, const char *text, size_t size,
@@ -28,17 +28,21 @@ parse_key(const char *path, const char *text, size_t size,
 
 	while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
 		size--;
-	if (size != HEX_SIZE || sodium_hex2bin(key, HF_MASTER_SIZE, text,
-	    size, NULL, &n, NULL) != 0 || n != HF_MASTER_SIZE)
-		return hf_fail(e, HF_EPERM, "master key %s: not a key "
-		    "(%d hex digits are expected)", path, HEX_SIZE);
+	if (size != HEX_SIZE ||
+	    sodium_hex2bin(key, HF_MASTER_SIZE, text, size, NULL, &n, NULL) !=
+		0 ||
+	    n != HF_MASTER_SIZE)
+		return hf_fail(e, HF_EPERM,
+		    "master key %s: not a key "
+		    "(%d hex digits are expected)",
+		    path, HEX_SIZE);
 	return 0;
 }
 
 /* HF_ENOTFOUND when there is no file. */
 static int
-read_key(const char *path, bool own, uint8_t key[HF_MASTER_SIZE],
-    struct hf_error *e)
+read_key(
+    const char *path, bool own, uint8_t key[HF_MASTER_SIZE], struct hf_error *e)
 {
 	char text[HEX_SIZE + 8];
 	struct stat sb;
@@ -47,26 +51,27 @@ read_key(const char *path, bool own, uint8_t key[HF_MASTER_SIZE],
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT)
-		return hf_fail(e, HF_ENOTFOUND, "master key %s: no such file",
-		    path);
+		return hf_fail(
+		    e, HF_ENOTFOUND, "master key %s: no such file", path);
 	if (fd < 0 || fstat(fd, &sb) < 0) {
-		hf_fail(e, HF_EPERM, "master key %s: %s", path,
-		    strerror(errno));
+		hf_fail(
+		    e, HF_EPERM, "master key %s: %s", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return HF_EPERM;
 	}
 	if (own && (sb.st_mode & 077) != 0) {
 		close(fd);
-		return hf_fail(e, HF_EPERM, "master key %s: mode %04o lets "
-		    "others read it; make it 0600", path,
-		    (unsigned)sb.st_mode & 07777);
+		return hf_fail(e, HF_EPERM,
+		    "master key %s: mode %04o lets "
+		    "others read it; make it 0600",
+		    path, (unsigned)sb.st_mode & 07777);
 	}
 	n = read(fd, text, sizeof(text));
 	close(fd);
 	if (n < 0)
-		return hf_fail(e, HF_EPERM, "master key %s: %s", path,
-		    strerror(errno));
+		return hf_fail(
+		    e, HF_EPERM, "master key %s: %s", path, strerror(errno));
 	rc = parse_key(path, text, (size_t)n, key, e);
 	sodium_memzero(text, sizeof(text));
 	return rc;
@@ -88,8 +93,8 @@ sync_folder(const char *path, struct hf_error *e)
 }
 
 static int
-write_new(const char *path, const uint8_t key[HF_MASTER_SIZE],
-    struct hf_error *e)
+write_new(
+    const char *path, const uint8_t key[HF_MASTER_SIZE], struct hf_error *e)
 {
 	char text[HEX_SIZE + 2];
 	int fd, rc = 0;
@@ -119,10 +124,10 @@ make_key(const char *path, struct hf_error *e)
 	int rc;
 
 	if ((size_t)snprintf(temp, sizeof(temp), "%s.%d.new", path,
-	    (int)getpid()) >= sizeof(temp))
+		(int)getpid()) >= sizeof(temp))
 		return hf_fail(e, HF_EINVAL, "master key: path too long");
 	randombytes_buf(key, sizeof(key));
-	unlink(temp);		/* of an earlier life of this pid */
+	unlink(temp); /* of an earlier life of this pid */
 	rc = write_new(temp, key, e);
 	sodium_memzero(key, sizeof(key));
 	if (rc == 0 && link(temp, path) < 0 && errno != EEXIST)
@@ -141,14 +146,14 @@ read_any(const struct hf_store_conf *c, uint8_t key[HF_MASTER_SIZE],
 		return read_key(c->key_credential, false, key, e);
 	if (c->key_file != NULL)
 		return read_key(c->key_file, true, key, e);
-	return hf_fail(e, HF_EINVAL, "master key: neither a file nor a "
+	return hf_fail(e, HF_EINVAL,
+	    "master key: neither a file nor a "
 	    "credential is named");
 }
 
 /* Is there a probe, and does the key in 's' open it? */
 static int
-check_probe(struct hf_seal *s, struct hf_db *db, bool *any,
-    struct hf_error *e)
+check_probe(struct hf_seal *s, struct hf_db *db, bool *any, struct hf_error *e)
 {
 	sqlite3_stmt *st = hf_db_bind(db, HF_SQL_MASTER_KEY_NEWEST, e, "");
 	bool ok;
@@ -165,7 +170,8 @@ check_probe(struct hf_seal *s, struct hf_db *db, bool *any,
 	ok = hf_seal_probe_ok(s, hf_db_str(st, 1));
 	hf_db_reset(st);
 	if (!ok)
-		return hf_fail(e, HF_EPERM, "master key: it does not open "
+		return hf_fail(e, HF_EPERM,
+		    "master key: it does not open "
 		    "this database; another key sealed it");
 	return 0;
 }
@@ -179,7 +185,7 @@ hf_master_load(struct hf_seal *s, const struct hf_store_conf *c,
 	int rc = read_any(c, key, e);
 
 	if (rc == HF_ENOTFOUND)
-		rc = HF_EPERM;	/* the text says what is missing */
+		rc = HF_EPERM; /* the text says what is missing */
 	if (rc < 0) {
 		e->code = rc;
 		return rc;
@@ -188,7 +194,8 @@ hf_master_load(struct hf_seal *s, const struct hf_store_conf *c,
 	sodium_memzero(key, sizeof(key));
 	rc = check_probe(s, db, &any, e);
 	if (rc == 0 && !any)
-		rc = hf_fail(e, HF_ECONFLICT, "database: no master key yet; "
+		rc = hf_fail(e, HF_ECONFLICT,
+		    "database: no master key yet; "
 		    "the keeper makes it at first start");
 	if (rc < 0)
 		hf_seal_clear(s);

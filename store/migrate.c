@@ -27,8 +27,10 @@ check_text(const struct hf_migration *m, uint8_t sum[32], struct hf_error *e)
 	sum_of(m->sql, sum);
 	sodium_bin2hex(hex, sizeof(hex), sum, crypto_hash_sha256_BYTES);
 	if (strcmp(hex, m->sum) != 0)
-		return hf_fail(e, HF_ECORRUPT, "migration %s: its text is "
-		    "not the one in SUMS", m->name);
+		return hf_fail(e, HF_ECORRUPT,
+		    "migration %s: its text is "
+		    "not the one in SUMS",
+		    m->name);
 	return 0;
 }
 
@@ -53,18 +55,21 @@ check_applied(struct hf_db *db, const struct hf_migration *m, int64_t version,
 	if (rc < 0)
 		return rc;
 	got = rc == 1 ? hf_db_str(st, 0) : HF_STR_NONE;
-	rc = got.size == sizeof(want) &&
-	    memcmp(got.p, want, sizeof(want)) == 0 ? 0 :
-	    hf_fail(e, HF_ECORRUPT, "migration %s: the database was made by "
-	    "another text of it", m->name);
+	rc =
+	    got.size == sizeof(want) && memcmp(got.p, want, sizeof(want)) == 0 ?
+	    0 :
+	    hf_fail(e, HF_ECORRUPT,
+		"migration %s: the database was made by "
+		"another text of it",
+		m->name);
 	hf_db_reset(st);
 	return rc;
 }
 
 /* Who made this file, and may a program with 'n' steps read it? */
 static int
-check_version(struct hf_db *db, unsigned n, int64_t *version,
-    struct hf_error *e)
+check_version(
+    struct hf_db *db, unsigned n, int64_t *version, struct hf_error *e)
 {
 	int64_t app, tables, reader = 0;
 	int rc;
@@ -73,27 +78,33 @@ check_version(struct hf_db *db, unsigned n, int64_t *version,
 	if (rc == 0)
 		rc = hf_db_number(db, "PRAGMA application_id", &app, e);
 	if (rc == 0)
-		rc = hf_db_number(db, "SELECT count(*) FROM sqlite_schema",
-		    &tables, e);
+		rc = hf_db_number(
+		    db, "SELECT count(*) FROM sqlite_schema", &tables, e);
 	if (rc < 0)
 		return rc;
 	if (*version == 0 && tables == 0 && app == 0)
-		return 0;	/* new */
+		return 0; /* new */
 	if (app != HF_APPLICATION_ID || *version < 1)
-		return hf_fail(e, HF_ECORRUPT, "database: not made by "
-		    "holdfast (application id %lld)", (long long)app);
-	rc = hf_db_number(db, "SELECT num FROM meta WHERE name = "
-	    "'min_reader'", &reader, e);
+		return hf_fail(e, HF_ECORRUPT,
+		    "database: not made by "
+		    "holdfast (application id %lld)",
+		    (long long)app);
+	rc = hf_db_number(db,
+	    "SELECT num FROM meta WHERE name = "
+	    "'min_reader'",
+	    &reader, e);
 	if (rc == 0 && reader > (int64_t)n)
-		rc = hf_fail(e, HF_ETOONEW, "database: version %lld can be "
+		rc = hf_fail(e, HF_ETOONEW,
+		    "database: version %lld can be "
 		    "used by programs of version %lld or newer; this one is "
-		    "version %u", (long long)*version, (long long)reader, n);
+		    "version %u",
+		    (long long)*version, (long long)reader, n);
 	return rc;
 }
 
 static int
-check_in_transaction(struct hf_db *db, const struct hf_migration *m,
-    unsigned n, int64_t *version, struct hf_error *e)
+check_in_transaction(struct hf_db *db, const struct hf_migration *m, unsigned n,
+    int64_t *version, struct hf_error *e)
 {
 	int rc = check_version(db, n, version, e);
 
@@ -113,7 +124,8 @@ hf_migrate_check(struct hf_db *db, const struct hf_migration *m, unsigned n,
 		return rc;
 	rc = check_in_transaction(db, m, n, &version, e);
 	if (rc == 0 && version < (int64_t)n)
-		rc = hf_fail(e, HF_ECONFLICT, "database: version %lld, this "
+		rc = hf_fail(e, HF_ECONFLICT,
+		    "database: version %lld, this "
 		    "program needs %u; the keeper brings it there at start",
 		    (long long)version, n);
 	if (rc == 0)
@@ -134,7 +146,7 @@ run_text(struct hf_db *db, const char *text, struct hf_error *e)
 			return hf_fail(e, HF_EIO, "fault");
 		rc = sqlite3_prepare_v2(db->h, text, -1, &st, &text);
 		if (rc == SQLITE_OK && st == NULL)
-			break;		/* only comments are left */
+			break; /* only comments are left */
 		if (rc == SQLITE_OK) {
 			do
 				rc = sqlite3_step(st);
@@ -153,8 +165,9 @@ record(struct hf_db *db, const struct hf_migration *m,
 {
 	char pragma[64];
 	int rc = hf_db_run(db, HF_SQL_MIGRATION_ADD, e, "izbi",
-	    (int64_t)m->step, m->name, (struct hf_str){ (const char *)sum,
-	    crypto_hash_sha256_BYTES }, hf_wall_us());
+	    (int64_t)m->step, m->name,
+	    (struct hf_str){ (const char *)sum, crypto_hash_sha256_BYTES },
+	    hf_wall_us());
 
 	if (rc >= 0 && hf_fault("store.migrate.step"))
 		rc = hf_fail(e, HF_EIO, "fault");

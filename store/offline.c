@@ -25,8 +25,8 @@
 
 #include "base/buf.h"
 
-#define BUSY_TIMEOUT_MS	5000
-#define OPEN_TRIES	5
+#define BUSY_TIMEOUT_MS 5000
+#define OPEN_TRIES 5
 
 enum how { LIVE_INDEX, OWN_INDEX, NO_LOG };
 
@@ -82,16 +82,19 @@ configure(struct hf_db *db, enum how how, struct hf_error *e)
 	sqlite3_extended_result_codes(db->h, 1);
 	sqlite3_busy_timeout(db->h, BUSY_TIMEOUT_MS);
 	sqlite3_db_config(db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	rc = how != OWN_INDEX ? 0 :
+	rc = how != OWN_INDEX ?
+	    0 :
 	    hf_db_exec(db, "PRAGMA locking_mode = EXCLUSIVE", e);
 	if (rc == 0)
-		rc = hf_db_exec(db, "PRAGMA query_only = ON;"
+		rc = hf_db_exec(db,
+		    "PRAGMA query_only = ON;"
 		    "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
-		    "PRAGMA temp_store = MEMORY;", e);
+		    "PRAGMA temp_store = MEMORY;",
+		    e);
 	/* The first read: is it a database that can be read so? */
 	if (rc == 0)
-		rc = hf_db_number(db, "SELECT count(*) FROM sqlite_schema",
-		    &n, e);
+		rc = hf_db_number(
+		    db, "SELECT count(*) FROM sqlite_schema", &n, e);
 	return rc;
 }
 
@@ -108,11 +111,11 @@ try_open(struct hf_db *db, const char *path, struct hf_error *e)
 	put_uri(&uri, path, how);
 	if (!hf_buf_ok(&uri))
 		return hf_fail(e, HF_ENOMEM, "path of the database");
-	rc = sqlite3_open_v2(uri.data, &db->h, SQLITE_OPEN_READONLY |
-	    SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = sqlite3_open_v2(uri.data, &db->h,
+	    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
 	hf_buf_free(&uri);
 	rc = rc != SQLITE_OK ? hf_db_fail(db, rc, path, e) :
-	    configure(db, how, e);
+			       configure(db, how, e);
 	if (rc < 0)
 		hf_db_close(db);
 	return rc;

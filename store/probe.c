@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "store/writer.h"
 
-#define LOCK_TIMEOUT_MS	2000
+#define LOCK_TIMEOUT_MS 2000
 
 static int
 run(struct hf_writer *w, void *arg, struct hf_error *e)

@@ -23,27 +23,27 @@
 #include "base/log.h"
 
 /* Rows per second grow 3 to 4 times up to 16 jobs a commit, little past 64. */
-#define GROUP_MAX	64
+#define GROUP_MAX 64
 /* Jobs that wait; beyond it new turns are refused (HF_EBUSY). */
-#define QUEUE_MAX	4096
+#define QUEUE_MAX 4096
 /* An idle store thread moves its heartbeat this often. */
-#define IDLE_MS		500
+#define IDLE_MS 500
 
 struct list {
-	struct hf_job	*first, **last;
-	unsigned	 n;
+	struct hf_job *first, **last;
+	unsigned n;
 };
 
 struct hf_queue {
-	struct hf_writer *w;		/* borrowed; store thread's */
-	pthread_t	 thread;
-	int		 fd;		/* eventfd: completions wait */
-	unsigned	 pending;	/* loop thread's */
-	bool		 closing;	/* loop thread's */
-	pthread_mutex_t	 lock;		/* over what follows */
-	pthread_cond_t	 cond;
-	struct list	 todo, done;
-	bool		 stop;
+	struct hf_writer *w; /* borrowed; store thread's */
+	pthread_t thread;
+	int fd;		      /* eventfd: completions wait */
+	unsigned pending;     /* loop thread's */
+	bool closing;	      /* loop thread's */
+	pthread_mutex_t lock; /* over what follows */
+	pthread_cond_t cond;
+	struct list todo, done;
+	bool stop;
 };
 
 static void
@@ -203,15 +203,15 @@ run_group(struct hf_writer *w, struct list *group, struct hf_error *e)
 
 	if (rc == 0)
 		rc = run_jobs(w, group, e);
-	if (rc == 0 && fault_at(group, "store.t1.before_commit",
-	    "store.t2.before_commit"))
+	if (rc == 0 &&
+	    fault_at(group, "store.t1.before_commit", "store.t2.before_commit"))
 		rc = hf_fail(e, HF_EIO, "fault");
 	if (rc == 0)
 		rc = hf_writer_commit(w, e);
 	else
 		hf_writer_rollback(w);
-	if (rc == 0 && fault_at(group, "store.t1.after_commit",
-	    "store.t2.after_commit"))
+	if (rc == 0 &&
+	    fault_at(group, "store.t1.after_commit", "store.t2.after_commit"))
 		hf_log(HF_LOG_WARN, "store: fault after commit ignored");
 	return rc;
 }
@@ -245,8 +245,8 @@ serve(struct hf_queue *q)
 			    "store: commit failed jobs=%u error=%s: %s",
 			    group.n, hf_err_name(rc), e.text);
 	}
-	atomic_fetch_add_explicit(&w->shm->h->slot[w->slot].beat_store, 1,
-	    memory_order_relaxed);
+	atomic_fetch_add_explicit(
+	    &w->shm->h->slot[w->slot].beat_store, 1, memory_order_relaxed);
 	if (rc == 0 && hf_writer_checkpoint_due(w)) {
 		/* Nobody in this group waits for the checkpoint. */
 		hf_writer_wake(w);
@@ -385,8 +385,10 @@ hf_queue_put(struct hf_queue *q, struct hf_job *j, struct hf_error *e)
 	pthread_mutex_unlock(&q->lock);
 	if (full) {
 		j->free(j);
-		return hf_fail(e, HF_EBUSY, "store: %d jobs wait for the "
-		    "disk", QUEUE_MAX);
+		return hf_fail(e, HF_EBUSY,
+		    "store: %d jobs wait for the "
+		    "disk",
+		    QUEUE_MAX);
 	}
 	q->pending++;
 	return 0;

@@ -14,32 +14,31 @@ enum hf_job_step { HF_JOB_T1, HF_JOB_T2, HF_JOB_OTHER };
 
 /* Embedded in the job of each kind, which owns copies of all its input. */
 struct hf_job {
-	struct hf_job	*next;
-	enum hf_job_step step;		/* which fault points it passes */
-	bool		 must;		/* accepted even when the queue is
-					 * full: ends what began */
-	int		 rc;
-	struct hf_error	 err;
+	struct hf_job *next;
+	enum hf_job_step step; /* which fault points it passes */
+	bool must;	       /* accepted even when the queue is
+				* full: ends what began */
+	int rc;
+	struct hf_error err;
 	/* Store thread, inside the transaction.  Negative: this job's changes
 	 * are rolled back. */
-	int		 (*run)(struct hf_writer *w, struct hf_job *j,
-			    struct hf_error *e);
+	int (*run)(struct hf_writer *w, struct hf_job *j, struct hf_error *e);
 	/* Loop thread: tell the caller.  Then the job is freed. */
-	void		 (*done)(struct hf_job *j);
-	void		 (*free)(struct hf_job *j);
+	void (*done)(struct hf_job *j);
+	void (*free)(struct hf_job *j);
 };
 
 struct hf_queue;
 
-int	hf_queue_new(struct hf_queue **out, struct hf_writer *w,
-	    struct hf_error *e) HF_MUST_CHECK;
+int hf_queue_new(struct hf_queue **out, struct hf_writer *w,
+    struct hf_error *e) HF_MUST_CHECK;
 /* Run what is queued, join the thread, complete everything. */
-void	hf_queue_free(struct hf_queue *q);
+void hf_queue_free(struct hf_queue *q);
 /* HF_EBUSY: full.  HF_ECANCELED: closing.  On failure the job is freed. */
-int	hf_queue_put(struct hf_queue *q, struct hf_job *j, struct hf_error *e)
-	    HF_MUST_CHECK;
-int	hf_queue_event_fd(const struct hf_queue *q);
-void	hf_queue_dispatch(struct hf_queue *q);
+int hf_queue_put(
+    struct hf_queue *q, struct hf_job *j, struct hf_error *e) HF_MUST_CHECK;
+int hf_queue_event_fd(const struct hf_queue *q);
+void hf_queue_dispatch(struct hf_queue *q);
 unsigned hf_queue_pending(const struct hf_queue *q);
 
 #endif

@@ -114,11 +114,11 @@ answer_items(struct hf_store *st, const struct hf_seal_key *key,
 	int64_t n = 0;
 	int rc;
 
-	out->item = hf_arena_alloc(a, ((size_t)n_items + 1) *
-	    sizeof(*out->item));
+	out->item =
+	    hf_arena_alloc(a, ((size_t)n_items + 1) * sizeof(*out->item));
 	if (out->item == NULL)
-		return hf_fail(e, HF_ENOMEM, "answer of %lld items",
-		    (long long)n_items);
+		return hf_fail(
+		    e, HF_ENOMEM, "answer of %lld items", (long long)n_items);
 	q = hf_db_bind(&st->read, HF_SQL_ITEM_READ, e, "ii",
 	    hf_row_child(turn_row, 0), hf_row_child(turn_row + 1, 0));
 	if (q == NULL)
@@ -129,7 +129,7 @@ answer_items(struct hf_store *st, const struct hf_seal_key *key,
 			break;
 		}
 		if (sqlite3_column_int(q, 1) == 0)
-			continue;	/* input */
+			continue; /* input */
 		rc = hf_item_columns(q, key, out->seq, true, a,
 		    &out->item[out->n_item], chain, e);
 		if (rc < 0) {
@@ -140,8 +140,10 @@ answer_items(struct hf_store *st, const struct hf_seal_key *key,
 	}
 	hf_db_reset(q);
 	if (rc == HF_ECORRUPT || (rc == 0 && n != n_items))
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: an item is missing "
-		    "or one too many", (long long)out->seq);
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: an item is missing "
+		    "or one too many",
+		    (long long)out->seq);
 	return rc;
 }
 
@@ -157,8 +159,8 @@ hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
 
 	e = e == NULL ? &local : e;
 	memset(out, 0, sizeof(*out));
-	q = hf_db_bind(&st->read, HF_SQL_TURN_ANSWER, e, "ii", turn_row,
-	    session_row);
+	q = hf_db_bind(
+	    &st->read, HF_SQL_TURN_ANSWER, e, "ii", turn_row, session_row);
 	if (q == NULL)
 		return e->code;
 	rc = hf_db_step(&st->read, q, e);
@@ -172,40 +174,40 @@ hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
 	if (rc < 0 || out->state != HF_TURN_COMPLETE)
 		return rc;
 	rc = hf_store_session_key(st, session_row, &key, e);
-	return rc < 0 ? rc : answer_items(st, &key, turn_row, n_items, a, out,
-	    e);
+	return rc < 0 ? rc :
+			answer_items(st, &key, turn_row, n_items, a, out, e);
 }
 
 /* --- what was handed over ------------------------------------------------ */
 
 struct delivered_job {
-	struct hf_job	 job;
-	bool		 delivered;
-	hf_done_fn	 cb;		/* NULL: nobody waits */
-	void		*arg;
-	unsigned	 n;
-	int64_t		 row[];
+	struct hf_job job;
+	bool delivered;
+	hf_done_fn cb; /* NULL: nobody waits */
+	void *arg;
+	unsigned n;
+	int64_t row[];
 };
 
 static int
 run_delivered(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 {
-	struct delivered_job *dj = hf_container_of(j, struct delivered_job,
-	    job);
+	struct delivered_job *dj =
+	    hf_container_of(j, struct delivered_job, job);
 	int64_t now = dj->delivered ? hf_wall_us() : -1;
 	int rc = 0;
 
 	for (unsigned i = 0; rc >= 0 && i < dj->n; i++)
-		rc = hf_db_run(&w->db, HF_SQL_TURN_DELIVERED, e, "ii",
-		    dj->row[i], now);
+		rc = hf_db_run(
+		    &w->db, HF_SQL_TURN_DELIVERED, e, "ii", dj->row[i], now);
 	return rc < 0 ? rc : 0;
 }
 
 static void
 done_delivered(struct hf_job *j)
 {
-	struct delivered_job *dj = hf_container_of(j, struct delivered_job,
-	    job);
+	struct delivered_job *dj =
+	    hf_container_of(j, struct delivered_job, job);
 
 	if (dj->cb != NULL)
 		dj->cb(dj->arg, j->rc, j->rc < 0 ? &j->err : NULL);
@@ -221,14 +223,15 @@ int
 hf_store_delivered(struct hf_store *st, const int64_t *turn_row, unsigned n,
     bool delivered, hf_done_fn cb, void *arg, struct hf_error *e)
 {
-	struct delivered_job *dj = calloc(1, sizeof(*dj) +
-	    n * sizeof(dj->row[0]));
+	struct delivered_job *dj =
+	    calloc(1, sizeof(*dj) + n * sizeof(dj->row[0]));
 
 	if (dj == NULL)
 		return hf_fail(e, HF_ENOMEM, "store job");
 	dj->job = (struct hf_job){ .step = HF_JOB_OTHER,
-	    .run = run_delivered, .done = done_delivered,
-	    .free = free_delivered };
+		.run = run_delivered,
+		.done = done_delivered,
+		.free = free_delivered };
 	dj->delivered = delivered;
 	dj->cb = cb;
 	dj->arg = arg;

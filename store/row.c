@@ -8,8 +8,8 @@
 #include "base/clock.h"
 
 /* Index of a turn's blobs (turn_blob.kind). */
-#define BLOB_PARAMS	1
-#define BLOB_REQUEST	2
+#define BLOB_PARAMS 1
+#define BLOB_REQUEST 2
 
 int
 hf_row_session_columns(const struct hf_seal *seal, sqlite3_stmt *st,
@@ -27,12 +27,11 @@ hf_row_session_columns(const struct hf_seal *seal, sqlite3_stmt *st,
 	s->owner_inc = (uint64_t)sqlite3_column_int64(st, 9);
 	s->fence = (uint64_t)sqlite3_column_int64(st, 10);
 	s->lease_turn = sqlite3_column_int64(st, 11);
-	rc = hf_seal_unwrap(seal, hf_db_str(st, 4),
-	    sqlite3_column_int64(st, 3), sqlite3_column_int64(st, 1),
-	    &s->public, &s->key);
+	rc = hf_seal_unwrap(seal, hf_db_str(st, 4), sqlite3_column_int64(st, 3),
+	    sqlite3_column_int64(st, 1), &s->public, &s->key);
 	if (rc < 0)
-		return hf_fail(e, rc, "session %s: its key does not open",
-		    s->public.s);
+		return hf_fail(
+		    e, rc, "session %s: its key does not open", s->public.s);
 	s->key.session = s->id;
 	return 0;
 }
@@ -81,15 +80,15 @@ int
 hf_row_session_named(struct hf_writer *w, int64_t tenant, struct hf_str name,
     struct hf_session_row *s, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_SESSION_NAMED, e, "it",
-	    tenant, name);
+	sqlite3_stmt *st =
+	    hf_db_bind(&w->db, HF_SQL_SESSION_NAMED, e, "it", tenant, name);
 
 	return st == NULL ? e->code : one_session(w, st, s, e);
 }
 
 int
-hf_row_turn(struct hf_writer *w, int64_t id, struct hf_turn_row *t,
-    struct hf_error *e)
+hf_row_turn(
+    struct hf_writer *w, int64_t id, struct hf_turn_row *t, struct hf_error *e)
 {
 	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TURN_GET, e, "i", id);
 	int rc;
@@ -105,11 +104,10 @@ hf_row_turn(struct hf_writer *w, int64_t id, struct hf_turn_row *t,
 }
 
 int
-hf_row_tenant(struct hf_writer *w, const char *name, int64_t *id,
-    struct hf_error *e)
+hf_row_tenant(
+    struct hf_writer *w, const char *name, int64_t *id, struct hf_error *e)
 {
-	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TENANT_FIND, e, "z",
-	    name);
+	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_TENANT_FIND, e, "z", name);
 	int rc;
 
 	if (st == NULL)
@@ -123,15 +121,14 @@ hf_row_tenant(struct hf_writer *w, const char *name, int64_t *id,
 }
 
 int
-hf_row_tenant_add(struct hf_writer *w, const char *name, int64_t *id,
-    struct hf_error *e)
+hf_row_tenant_add(
+    struct hf_writer *w, const char *name, int64_t *id, struct hf_error *e)
 {
 	int rc = hf_row_tenant(w, name, id, e);
 
 	if (rc != 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_TENANT_ADD, e, "zi", name,
-	    hf_wall_us());
+	rc = hf_db_run(&w->db, HF_SQL_TENANT_ADD, e, "zi", name, hf_wall_us());
 	if (rc < 0)
 		return rc;
 	*id = sqlite3_last_insert_rowid(w->db.h);
@@ -139,9 +136,8 @@ hf_row_tenant_add(struct hf_writer *w, const char *name, int64_t *id,
 }
 
 int
-hf_row_held(struct hf_writer *w, int64_t session, int64_t turn,
-    uint64_t fence, struct hf_session_row *s, struct hf_turn_row *t,
-    struct hf_error *e)
+hf_row_held(struct hf_writer *w, int64_t session, int64_t turn, uint64_t fence,
+    struct hf_session_row *s, struct hf_turn_row *t, struct hf_error *e)
 {
 	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_SESSION_HELD, e, "iiiii",
 	    session, (int64_t)w->slot, (int64_t)w->inc, (int64_t)fence, turn);
@@ -177,8 +173,7 @@ add_item(struct hf_writer *w, const struct hf_seal_key *key,
 	rc = hf_seal_put(w->seal, key, at, it->body, &w->scratch[0]);
 	if (rc == 0 && it->sidecar.size > 0) {
 		at.kind = HF_SEAL_SIDECAR;
-		rc = hf_seal_put(w->seal, key, at, it->sidecar,
-		    &w->scratch[1]);
+		rc = hf_seal_put(w->seal, key, at, it->sidecar, &w->scratch[1]);
 		side = hf_buf_str(&w->scratch[1]);
 		side_of = it->sidecar_of;
 	}
@@ -186,10 +181,10 @@ add_item(struct hf_writer *w, const struct hf_seal_key *key,
 		return hf_fail(e, rc, "item of %zu bytes", it->body.size);
 	hf_store_chain(&key->digest, t->chain, it->digest, chain);
 	rc = hf_db_run(&w->db, HF_SQL_ITEM_ADD, e, "iiiiiiiddtbb",
-	    hf_row_child(t->id, t->n_items), (int64_t)output,
-	    (int64_t)it->kind, (int64_t)it->role, (int64_t)it->origin,
-	    (int64_t)it->lead, it->anchor_row, it->digest, chain, side_of,
-	    side, hf_buf_str(&w->scratch[0]));
+	    hf_row_child(t->id, t->n_items), (int64_t)output, (int64_t)it->kind,
+	    (int64_t)it->role, (int64_t)it->origin, (int64_t)it->lead,
+	    it->anchor_row, it->digest, chain, side_of, side,
+	    hf_buf_str(&w->scratch[0]));
 	if (rc < 0)
 		return rc;
 	memcpy(t->chain, chain, sizeof(chain));
@@ -199,8 +194,8 @@ add_item(struct hf_writer *w, const struct hf_seal_key *key,
 
 int
 hf_row_add_items(struct hf_writer *w, const struct hf_seal_key *key,
-    struct hf_turn_row *t, const struct hf_item *item, unsigned n,
-    bool output, struct hf_error *e)
+    struct hf_turn_row *t, const struct hf_item *item, unsigned n, bool output,
+    struct hf_error *e)
 {
 	int rc = 0;
 
@@ -231,15 +226,15 @@ hf_row_add_blob(struct hf_writer *w, const struct hf_seal_key *key,
 int
 hf_row_drop_request(struct hf_writer *w, int64_t turn, struct hf_error *e)
 {
-	int rc = hf_db_run(&w->db, HF_SQL_BLOB_DROP, e, "i",
-	    hf_row_child(turn, BLOB_REQUEST));
+	int rc = hf_db_run(
+	    &w->db, HF_SQL_BLOB_DROP, e, "i", hf_row_child(turn, BLOB_REQUEST));
 
 	return rc < 0 ? rc : 0;
 }
 
 int
-hf_row_read_parts(struct hf_db *db, const struct hf_seal_key *key,
-    int64_t turn, int64_t seq, struct hf_buf *text, struct hf_error *e)
+hf_row_read_parts(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
+    int64_t seq, struct hf_buf *text, struct hf_error *e)
 {
 	struct hf_seal_at at = { HF_SEAL_PART, seq, 0 };
 	struct hf_arena a;
@@ -252,8 +247,7 @@ hf_row_read_parts(struct hf_db *db, const struct hf_seal_key *key,
 		return e->code;
 	hf_arena_init(&a, 0);
 	while ((rc = hf_db_step(db, st, e)) > 0) {
-		at.idx = sqlite3_column_int64(st, 0) -
-		    hf_row_child(turn, 0);
+		at.idx = sqlite3_column_int64(st, 0) - hf_row_child(turn, 0);
 		rc = hf_seal_open(key, at, hf_db_str(st, 1), &a, &part);
 		if (rc < 0) {
 			hf_fail(e, rc, "turn %lld: part %lld does not open",
@@ -265,7 +259,7 @@ hf_row_read_parts(struct hf_db *db, const struct hf_seal_key *key,
 	}
 	hf_arena_free(&a);
 	if (rc == 0 && !hf_buf_ok(text))
-		rc = hf_fail(e, HF_ENOMEM, "turn %lld: its parts",
-		    (long long)seq);
+		rc = hf_fail(
+		    e, HF_ENOMEM, "turn %lld: its parts", (long long)seq);
 	return rc;
 }

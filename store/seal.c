@@ -11,8 +11,9 @@
 #include "base/check.h"
 
 _Static_assert(HF_SEAL_OVERHEAD ==
-    crypto_aead_xchacha20poly1305_ietf_NPUBBYTES +
-    crypto_aead_xchacha20poly1305_ietf_ABYTES, "overhead of sealing");
+	crypto_aead_xchacha20poly1305_ietf_NPUBBYTES +
+	    crypto_aead_xchacha20poly1305_ietf_ABYTES,
+    "overhead of sealing");
 _Static_assert(HF_SEAL_NONCE == crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
     "nonce size");
 _Static_assert(crypto_generichash_blake2b_PERSONALBYTES == 16, "purpose");
@@ -30,8 +31,8 @@ static void
 keyed_hash(const uint8_t key[32], const uint8_t purpose[16], const void *p,
     size_t size, uint8_t out[32])
 {
-	HF_CHECK(crypto_generichash_blake2b_salt_personal(out, 32, p, size,
-	    key, 32, no_salt, purpose) == 0);
+	HF_CHECK(crypto_generichash_blake2b_salt_personal(
+		     out, 32, p, size, key, 32, no_salt, purpose) == 0);
 }
 
 void
@@ -76,8 +77,8 @@ hf_seal_clear(struct hf_seal *s)
 static void
 make_nonce(struct hf_seal *s, uint8_t out[HF_SEAL_NONCE])
 {
-	uint64_t n = atomic_fetch_add_explicit(&s->counter, 1,
-	    memory_order_relaxed);
+	uint64_t n =
+	    atomic_fetch_add_explicit(&s->counter, 1, memory_order_relaxed);
 
 	memcpy(out, s->nonce, 16);
 	memcpy(out + 16, &n, 8);
@@ -92,11 +93,10 @@ put64(uint8_t *to, int64_t n)
 		to[i] = (uint8_t)(v >> (8 * i) & 0xff);
 }
 
-#define AD_SIZE	(1 + 4 * 8)
+#define AD_SIZE (1 + 4 * 8)
 
 static void
-make_ad(const struct hf_seal_key *k, struct hf_seal_at at,
-    uint8_t ad[AD_SIZE])
+make_ad(const struct hf_seal_key *k, struct hf_seal_at at, uint8_t ad[AD_SIZE])
 {
 	ad[0] = (uint8_t)at.kind;
 	put64(ad + 1, k->tenant);
@@ -141,8 +141,8 @@ hf_seal_open(const struct hf_seal_key *k, struct hf_seal_at at,
 	to[sealed.size - HF_SEAL_OVERHEAD] = '\0';
 	make_ad(k, at, ad);
 	if (crypto_aead_xchacha20poly1305_ietf_decrypt((uint8_t *)to, NULL,
-	    NULL, from + HF_SEAL_NONCE, sealed.size - HF_SEAL_NONCE, ad,
-	    sizeof(ad), from, k->seal) != 0)
+		NULL, from + HF_SEAL_NONCE, sealed.size - HF_SEAL_NONCE, ad,
+		sizeof(ad), from, k->seal) != 0)
 		return HF_ECORRUPT;
 	*plain = (struct hf_str){ to, sealed.size - HF_SEAL_OVERHEAD };
 	return 0;
@@ -154,11 +154,11 @@ hf_seal_derive(struct hf_seal_key *k)
 	keyed_hash(k->digest.k, for_seal, NULL, 0, k->seal);
 }
 
-#define WRAP_AD_SIZE	(1 + 8 + HF_ID_SIZE)
+#define WRAP_AD_SIZE (1 + 8 + HF_ID_SIZE)
 
 static void
-make_wrap_ad(int64_t tenant, const struct hf_id *session,
-    uint8_t ad[WRAP_AD_SIZE])
+make_wrap_ad(
+    int64_t tenant, const struct hf_id *session, uint8_t ad[WRAP_AD_SIZE])
 {
 	ad[0] = 'W';
 	put64(ad + 1, tenant);
@@ -166,8 +166,8 @@ make_wrap_ad(int64_t tenant, const struct hf_id *session,
 }
 
 void
-hf_seal_wrap(struct hf_seal *s, const struct hf_session_key *k,
-    int64_t tenant, const struct hf_id *session, uint8_t out[HF_WRAPPED_SIZE])
+hf_seal_wrap(struct hf_seal *s, const struct hf_session_key *k, int64_t tenant,
+    const struct hf_id *session, uint8_t out[HF_WRAPPED_SIZE])
 {
 	uint8_t ad[WRAP_AD_SIZE];
 
@@ -187,9 +187,9 @@ hf_seal_unwrap(const struct hf_seal *s, struct hf_str wrapped, int64_t key_id,
 	if (wrapped.size != HF_WRAPPED_SIZE || key_id != s->key_id)
 		return HF_ECORRUPT;
 	make_wrap_ad(tenant, session, ad);
-	if (crypto_aead_xchacha20poly1305_ietf_decrypt(k->digest.k, NULL,
-	    NULL, from + HF_SEAL_NONCE, wrapped.size - HF_SEAL_NONCE, ad,
-	    sizeof(ad), from, s->master) != 0)
+	if (crypto_aead_xchacha20poly1305_ietf_decrypt(k->digest.k, NULL, NULL,
+		from + HF_SEAL_NONCE, wrapped.size - HF_SEAL_NONCE, ad,
+		sizeof(ad), from, s->master) != 0)
 		return HF_ECORRUPT;
 	k->tenant = tenant;
 	hf_seal_derive(k);
@@ -203,8 +203,8 @@ hf_seal_probe(struct hf_seal *s, uint8_t out[HF_PROBE_SIZE])
 {
 	make_nonce(s, out);
 	crypto_aead_xchacha20poly1305_ietf_encrypt(out + HF_SEAL_NONCE, NULL,
-	    probe_text, sizeof(probe_text), (const uint8_t *)"P", 1, NULL,
-	    out, s->master);
+	    probe_text, sizeof(probe_text), (const uint8_t *)"P", 1, NULL, out,
+	    s->master);
 }
 
 bool
@@ -215,14 +215,14 @@ hf_seal_probe_ok(const struct hf_seal *s, struct hf_str probe)
 
 	return probe.size == HF_PROBE_SIZE &&
 	    crypto_aead_xchacha20poly1305_ietf_decrypt(text, NULL, NULL,
-	    from + HF_SEAL_NONCE, probe.size - HF_SEAL_NONCE,
-	    (const uint8_t *)"P", 1, from, s->master) == 0 &&
+		from + HF_SEAL_NONCE, probe.size - HF_SEAL_NONCE,
+		(const uint8_t *)"P", 1, from, s->master) == 0 &&
 	    memcmp(text, probe_text, sizeof(text)) == 0;
 }
 
 void
-hf_seal_request_hash(const struct hf_seal *s, struct hf_str bytes,
-    uint8_t out[HF_DIGEST_SIZE])
+hf_seal_request_hash(
+    const struct hf_seal *s, struct hf_str bytes, uint8_t out[HF_DIGEST_SIZE])
 {
 	keyed_hash(s->master, for_request, bytes.p, bytes.size, out);
 }

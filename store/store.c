@@ -14,14 +14,13 @@
 #include "store/migrate.h"
 
 static int
-open_all(struct hf_store *st, const struct hf_store_conf *c,
-    struct hf_error *e)
+open_all(struct hf_store *st, const struct hf_store_conf *c, struct hf_error *e)
 {
 	int rc = hf_db_open(&st->read, c->path, HF_DB_READ, c->sync_full, e);
 
 	if (rc == 0)
-		rc = hf_migrate_check(&st->read, hf_migrations,
-		    hf_n_migrations, e);
+		rc = hf_migrate_check(
+		    &st->read, hf_migrations, hf_n_migrations, e);
 	if (rc == 0)
 		rc = hf_master_load(&st->seal, c, &st->read, e);
 	if (rc == 0)
@@ -32,8 +31,8 @@ open_all(struct hf_store *st, const struct hf_store_conf *c,
 }
 
 int
-hf_store_open(struct hf_store **out, const struct hf_store_conf *c,
-    struct hf_error *e)
+hf_store_open(
+    struct hf_store **out, const struct hf_store_conf *c, struct hf_error *e)
 {
 	struct hf_error local;
 	struct hf_store *st;
@@ -45,8 +44,10 @@ hf_store_open(struct hf_store **out, const struct hf_store_conf *c,
 	if (sodium_init() < 0)
 		return hf_fail(e, HF_ESYS, "libsodium does not start");
 	if (hf_shm_self_inc(c->shm) == 0)
-		return hf_fail(e, HF_EINVAL, "store: slot %u of the "
-		    "scoreboard has no incarnation", c->shm->self);
+		return hf_fail(e, HF_EINVAL,
+		    "store: slot %u of the "
+		    "scoreboard has no incarnation",
+		    c->shm->self);
 	st = hf_xcalloc(1, sizeof(*st));
 	st->shm = c->shm;
 	st->slot = c->shm->self;
@@ -109,8 +110,7 @@ hf_store_copy_str(struct hf_arena *a, struct hf_str *s)
 }
 
 bool
-hf_store_copy_items(struct hf_arena *a, const struct hf_item **item,
-    unsigned n)
+hf_store_copy_items(struct hf_arena *a, const struct hf_item **item, unsigned n)
 {
 	struct hf_item *to;
 	bool ok = true;

@@ -16,17 +16,17 @@
 
 /* One kind of job for all four; the unused members stay zero. */
 struct turn_job {
-	struct hf_job	 job;
-	struct hf_arena	 arena;		/* owns what the rest points at */
-	int64_t		 session_row, turn_row;
-	uint64_t	 fence;
+	struct hf_job job;
+	struct hf_arena arena; /* owns what the rest points at */
+	int64_t session_row, turn_row;
+	uint64_t fence;
 	struct hf_attempt_end close;
 	struct hf_attempt_begin open;
-	int64_t		 part_seq;
-	struct hf_str	 text;
+	int64_t part_seq;
+	struct hf_str text;
 	struct hf_finish f;
-	hf_done_fn	 cb;
-	void		*arg;
+	hf_done_fn cb;
+	void *arg;
 };
 
 /* --- in the transaction ----------------------------------------------- */
@@ -38,8 +38,8 @@ job_of(struct hf_job *j)
 }
 
 static int
-close_attempt(struct hf_writer *w, int64_t turn,
-    const struct hf_attempt_end *a, struct hf_error *e)
+close_attempt(struct hf_writer *w, int64_t turn, const struct hf_attempt_end *a,
+    struct hf_error *e)
 {
 	int rc;
 
@@ -60,8 +60,8 @@ run_attempts(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	struct turn_job *tj = job_of(j);
 	struct hf_session_row s;
 	struct hf_turn_row t;
-	int rc = hf_row_held(w, tj->session_row, tj->turn_row, tj->fence, &s,
-	    &t, e);
+	int rc =
+	    hf_row_held(w, tj->session_row, tj->turn_row, tj->fence, &s, &t, e);
 
 	if (rc == 0)
 		rc = close_attempt(w, t.id, &tj->close, e);
@@ -79,8 +79,8 @@ run_part(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	struct hf_seal_at at = { HF_SEAL_PART, 0, tj->part_seq };
 	struct hf_session_row s;
 	struct hf_turn_row t;
-	int rc = hf_row_held(w, tj->session_row, tj->turn_row, tj->fence, &s,
-	    &t, e);
+	int rc =
+	    hf_row_held(w, tj->session_row, tj->turn_row, tj->fence, &s, &t, e);
 
 	if (rc < 0)
 		return rc;
@@ -100,12 +100,12 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	const struct hf_finish *f = &tj->f;
 	struct hf_session_row s;
 	struct hf_turn_row t;
-	int rc = hf_row_held(w, f->session_row, f->turn_row, f->fence, &s, &t,
-	    e);
+	int rc =
+	    hf_row_held(w, f->session_row, f->turn_row, f->fence, &s, &t, e);
 
 	if (rc == 0)
-		rc = hf_row_add_items(w, &s.key, &t, f->item, f->n_item,
-		    true, e);
+		rc = hf_row_add_items(
+		    w, &s.key, &t, f->item, f->n_item, true, e);
 	if (rc == 0)
 		rc = close_attempt(w, t.id, &f->attempt, e);
 	if (rc < 0)
@@ -116,20 +116,19 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	}
 	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t.id,
 	    (int64_t)f->state, t.n_items, t.view_items, t.chain, t.view,
-	    hf_wall_us(), f->finish_reason, f->error_class,
-	    (int64_t)f->status, f->tokens_in, f->tokens_out,
-	    f->tokens_cached, f->tokens_reasoning);
+	    hf_wall_us(), f->finish_reason, f->error_class, (int64_t)f->status,
+	    f->tokens_in, f->tokens_out, f->tokens_cached, f->tokens_reasoning);
 	if (rc == 0)
-		return hf_fail(e, HF_EINVAL, "turn %lld: not open",
-		    (long long)t.seq);
+		return hf_fail(
+		    e, HF_EINVAL, "turn %lld: not open", (long long)t.seq);
 	if (rc < 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii",
-	    hf_row_child(t.id, 0), hf_row_child(t.id + 1, 0));
+	rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii", hf_row_child(t.id, 0),
+	    hf_row_child(t.id + 1, 0));
 	if (rc < 0)
 		return rc;
-	return hf_lease_pass(w, &s, f->drop_from_history &&
-	    s.head == t.id ? t.parent : s.head, 1, e);
+	return hf_lease_pass(w, &s,
+	    f->drop_from_history && s.head == t.id ? t.parent : s.head, 1, e);
 }
 
 static int
@@ -143,8 +142,10 @@ run_cancel(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	if (rc < 0)
 		return rc;
 	if (rc == 0 || t.owner_slot != w->slot || t.owner_inc != w->inc)
-		return hf_fail(e, HF_EFENCED, "turn %lld: not a queued turn "
-		    "of this process", (long long)tj->turn_row);
+		return hf_fail(e, HF_EFENCED,
+		    "turn %lld: not a queued turn "
+		    "of this process",
+		    (long long)tj->turn_row);
 	rc = hf_lease_dequeue(w, t.id, HF_TURN_CANCELED, e);
 	if (rc == 0)
 		rc = hf_row_session(w, t.session, &s, e);
@@ -182,8 +183,11 @@ new_job(int (*run)(struct hf_writer *, struct hf_job *, struct hf_error *),
 
 	if (tj == NULL)
 		return NULL;
-	tj->job = (struct hf_job){ .step = HF_JOB_OTHER, .must = true,
-	    .run = run, .done = done_turn, .free = free_turn };
+	tj->job = (struct hf_job){ .step = HF_JOB_OTHER,
+		.must = true,
+		.run = run,
+		.done = done_turn,
+		.free = free_turn };
 	hf_arena_init(&tj->arena, 0);
 	tj->cb = cb;
 	tj->arg = arg;
@@ -201,8 +205,8 @@ copy_z(struct hf_arena *a, const char **z)
 }
 
 static int
-submit(struct hf_store *st, struct turn_job *tj, bool copied,
-    struct hf_error *e)
+submit(
+    struct hf_store *st, struct turn_job *tj, bool copied, struct hf_error *e)
 {
 	if (!copied) {
 		free_turn(&tj->job);
@@ -258,8 +262,8 @@ hf_store_part(struct hf_store *st, int64_t session_row, int64_t turn_row,
 }
 
 int
-hf_store_finish(struct hf_store *st, const struct hf_finish *f,
-    hf_done_fn cb, void *arg, struct hf_error *e)
+hf_store_finish(struct hf_store *st, const struct hf_finish *f, hf_done_fn cb,
+    void *arg, struct hf_error *e)
 {
 	struct turn_job *tj;
 	bool ok;

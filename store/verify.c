@@ -16,15 +16,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define FINDINGS_MOST	200	/* of one session */
-#define STRAYS_AT_ONCE	500	/* owners looked at in one call */
+#define FINDINGS_MOST 200  /* of one session */
+#define STRAYS_AT_ONCE 500 /* owners looked at in one call */
 
 void
-hf_verify_add(struct hf_verify *v, bool corrupt, const char *what,
-    int64_t seq, int64_t idx, const char *fmt, ...)
+hf_verify_add(struct hf_verify *v, bool corrupt, const char *what, int64_t seq,
+    int64_t idx, const char *fmt, ...)
 {
 	struct hf_finding f = { .severity = corrupt ? "corrupt" : "odd",
-	    .what = what, .turn_seq = seq, .idx = idx };
+		.what = what,
+		.turn_seq = seq,
+		.idx = idx };
 	char text[400];
 	va_list ap;
 
@@ -39,7 +41,8 @@ hf_verify_add(struct hf_verify *v, bool corrupt, const char *what,
 	va_end(ap);
 	f.session = v->s.public.s[0] == '\0' ? NULL : v->s.public.s;
 	f.text = v->n_found == FINDINGS_MOST ? "there is more, which is "
-	    "counted only" : text;
+					       "counted only" :
+					       text;
 	v->cb(v->arg, &f);
 }
 
@@ -76,8 +79,8 @@ hf_vturn_find(const struct hf_verify *v, int64_t id)
 static int
 read_turns(struct hf_verify *v)
 {
-	sqlite3_stmt *st = hf_db_bind(&v->in->db, HF_SQL_VERIFY_TURNS, v->e,
-	    "i", v->s.id);
+	sqlite3_stmt *st =
+	    hf_db_bind(&v->in->db, HF_SQL_VERIFY_TURNS, v->e, "i", v->s.id);
 	int64_t last = INT64_MIN;
 	int rc;
 
@@ -97,7 +100,8 @@ read_turns(struct hf_verify *v)
 		    !hf_db_digest(st, 8, t.view) ||
 		    !hf_db_digest(st, 9, t.lead) ||
 		    !hf_db_digest(st, 10, t.input))
-			hf_verify_add(v, true, "turn_row", t.seq, -1, "a "
+			hf_verify_add(v, true, "turn_row", t.seq, -1,
+			    "a "
 			    "digest in its row has the wrong size");
 		t.started_us = sqlite3_column_int64(st, 11);
 		t.owner_inc = (uint64_t)sqlite3_column_int64(st, 12);
@@ -125,8 +129,9 @@ check_sequence(struct hf_verify *v)
 	for (size_t i = 0; i < n; i++) {
 		if (t[i].seq > want)
 			hf_verify_add(v, true, "turn_missing", want, -1,
-			    t[i].seq == want + 1 ? "the turn is missing" :
-			    "turns %lld to %lld are missing",
+			    t[i].seq == want + 1 ?
+				"the turn is missing" :
+				"turns %lld to %lld are missing",
 			    (long long)want, (long long)t[i].seq - 1);
 		else if (t[i].seq < want)
 			hf_verify_add(v, true, "turn_number", t[i].seq, -1,
@@ -134,12 +139,15 @@ check_sequence(struct hf_verify *v)
 		want = t[i].seq + 1;
 	}
 	if (want - 1 < v->s.n_turns)
-		hf_verify_add(v, true, "turn_missing", want, -1, "the last "
-		    "turn is %lld, but %lld were begun", (long long)want - 1,
-		    (long long)v->s.n_turns);
+		hf_verify_add(v, true, "turn_missing", want, -1,
+		    "the last "
+		    "turn is %lld, but %lld were begun",
+		    (long long)want - 1, (long long)v->s.n_turns);
 	else if (want - 1 > v->s.n_turns)
-		hf_verify_add(v, true, "turn_number", want - 1, -1, "only "
-		    "%lld turns were begun", (long long)v->s.n_turns);
+		hf_verify_add(v, true, "turn_number", want - 1, -1,
+		    "only "
+		    "%lld turns were begun",
+		    (long long)v->s.n_turns);
 }
 
 /* --- leases --------------------------------------------------------------- */
@@ -154,27 +162,28 @@ check_owner(struct hf_verify *v, const struct hf_vturn *t)
 		    -1, "its lease is of start %llu, this is start %llu", boot,
 		    (unsigned long long)v->boot);
 	else if (hf_inspect_owner(v->in, v->boot, v->s.owner_slot,
-	    v->s.owner_inc) == HF_OWNER_DEAD)
+		     v->s.owner_inc) == HF_OWNER_DEAD)
 		hf_verify_add(v, false, "dead_lease", t == NULL ? 0 : t->seq,
 		    -1, "the owner of its lease is dead; any turn settles it");
 	if (t == NULL || t->state > HF_TURN_OPEN)
-		hf_verify_add(v, true, "lease_turn", t == NULL ? 0 : t->seq,
-		    -1, "its lease is held for a turn that %s", t == NULL ?
-		    "is not there" : "has ended");
+		hf_verify_add(v, true, "lease_turn", t == NULL ? 0 : t->seq, -1,
+		    "its lease is held for a turn that %s",
+		    t == NULL ? "is not there" : "has ended");
 }
 
 static void
 check_lease(struct hf_verify *v)
 {
-	const struct hf_vturn *leased = v->s.lease_turn == 0 ? NULL :
-	    hf_vturn_find(v, v->s.lease_turn);
+	const struct hf_vturn *leased =
+	    v->s.lease_turn == 0 ? NULL : hf_vturn_find(v, v->s.lease_turn);
 	struct hf_vturn *t;
 	size_t n;
 
 	if (v->s.owner_inc != 0)
 		check_owner(v, leased);
 	else if (v->s.lease_turn != 0)
-		hf_verify_add(v, true, "lease_turn", 0, -1, "its lease is "
+		hf_verify_add(v, true, "lease_turn", 0, -1,
+		    "its lease is "
 		    "free but names a turn");
 	t = hf_vturns(v, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -195,8 +204,8 @@ check_lease(struct hf_verify *v)
 static int
 read_session(struct hf_verify *v, int64_t row)
 {
-	sqlite3_stmt *st = hf_db_bind(&v->in->db, HF_SQL_SESSION_GET, v->e,
-	    "i", row);
+	sqlite3_stmt *st =
+	    hf_db_bind(&v->in->db, HF_SQL_SESSION_GET, v->e, "i", row);
 	int rc;
 
 	if (st == NULL)
@@ -208,7 +217,8 @@ read_session(struct hf_verify *v, int64_t row)
 	hf_db_reset(st);
 	v->sum->sessions++;
 	if (rc == HF_ECORRUPT)
-		hf_verify_add(v, true, "session_key", 0, -1, "its key does "
+		hf_verify_add(v, true, "session_key", 0, -1,
+		    "its key does "
 		    "not open: nothing in it can be read");
 	return rc == HF_ECORRUPT ? 0 : rc < 0 ? rc : 1;
 }
@@ -216,15 +226,16 @@ read_session(struct hf_verify *v, int64_t row)
 static int
 check_tenant(struct hf_verify *v)
 {
-	sqlite3_stmt *st = hf_db_bind(&v->in->db, HF_SQL_VERIFY_TENANT, v->e,
-	    "i", v->s.id);
+	sqlite3_stmt *st =
+	    hf_db_bind(&v->in->db, HF_SQL_VERIFY_TENANT, v->e, "i", v->s.id);
 	int rc;
 
 	if (st == NULL)
 		return v->e->code;
 	rc = hf_db_step(&v->in->db, st, v->e);
 	if (rc == 0)
-		hf_verify_add(v, true, "tenant", 0, -1, "its tenant is "
+		hf_verify_add(v, true, "tenant", 0, -1,
+		    "its tenant is "
 		    "missing");
 	hf_db_reset(st);
 	return rc < 0 ? rc : 0;
@@ -302,10 +313,13 @@ hf_verify_session(struct hf_inspect *in, const struct hf_id *session,
     hf_finding_fn cb, void *arg, struct hf_verified *sum, struct hf_error *e)
 {
 	struct hf_error local = { 0 };
-	struct hf_verify v = { .in = in, .cb = cb, .arg = arg, .sum = sum,
-	    .e = e == NULL ? &local : e };
-	sqlite3_stmt *st = hf_db_bind(&in->db, HF_SQL_INFO_BY_PUBLIC, v.e,
-	    "z", session->s);
+	struct hf_verify v = { .in = in,
+		.cb = cb,
+		.arg = arg,
+		.sum = sum,
+		.e = e == NULL ? &local : e };
+	sqlite3_stmt *st =
+	    hf_db_bind(&in->db, HF_SQL_INFO_BY_PUBLIC, v.e, "z", session->s);
 	int64_t row;
 	int rc;
 
@@ -313,8 +327,8 @@ hf_verify_session(struct hf_inspect *in, const struct hf_id *session,
 		return v.e->code;
 	rc = hf_db_step(&in->db, st, v.e);
 	if (rc == 0)
-		return hf_fail(e, HF_ENOTFOUND, "session %s: not found",
-		    session->s);
+		return hf_fail(
+		    e, HF_ENOTFOUND, "session %s: not found", session->s);
 	if (rc < 0)
 		return rc;
 	row = sqlite3_column_int64(st, 0);
@@ -325,8 +339,8 @@ hf_verify_session(struct hf_inspect *in, const struct hf_id *session,
 /* --- all ------------------------------------------------------------------ */
 
 static const struct {
-	enum hf_sql	 q;
-	const char	*rows, *owner;
+	enum hf_sql q;
+	const char *rows, *owner;
 } strays[] = {
 	{ HF_SQL_STRAY_TURN, "turns", "session" },
 	{ HF_SQL_STRAY_ITEM, "items", "turn" },
@@ -339,8 +353,8 @@ static const struct {
 static int
 next_owner(struct hf_verify *v, size_t table, int64_t *from)
 {
-	sqlite3_stmt *st = hf_db_bind(&v->in->db, strays[table].q, v->e, "i",
-	    *from);
+	sqlite3_stmt *st =
+	    hf_db_bind(&v->in->db, strays[table].q, v->e, "i", *from);
 	int64_t owner;
 	bool lost;
 	int rc;
@@ -354,9 +368,10 @@ next_owner(struct hf_verify *v, size_t table, int64_t *from)
 	lost = sqlite3_column_type(st, 1) == SQLITE_NULL;
 	hf_db_reset(st);
 	if (lost)
-		hf_verify_add(v, true, "stray", 0, -1, "%s of %s row %lld, "
-		    "which does not exist", strays[table].rows,
-		    strays[table].owner, (long long)owner);
+		hf_verify_add(v, true, "stray", 0, -1,
+		    "%s of %s row %lld, "
+		    "which does not exist",
+		    strays[table].rows, strays[table].owner, (long long)owner);
 	*from = owner + 1;
 	return 1;
 }
@@ -392,8 +407,11 @@ hf_verify_next(struct hf_inspect *in, struct hf_cursor *at, hf_finding_fn cb,
     void *arg, struct hf_verified *sum, struct hf_error *e)
 {
 	struct hf_error local = { 0 };
-	struct hf_verify v = { .in = in, .cb = cb, .arg = arg, .sum = sum,
-	    .e = e == NULL ? &local : e };
+	struct hf_verify v = { .in = in,
+		.cb = cb,
+		.arg = arg,
+		.sum = sum,
+		.e = e == NULL ? &local : e };
 	sqlite3_stmt *st;
 	int rc;
 

@@ -15,8 +15,8 @@ static const uint8_t zero[HF_DIGEST_SIZE];
  * twice is no duplicate; saying it again because the first answer never came
  * is one. */
 static void
-check_duplicate(struct hf_verify *v, const struct hf_vturn *t,
-    const struct hf_vturn *first)
+check_duplicate(
+    struct hf_verify *v, const struct hf_vturn *t, const struct hf_vturn *first)
 {
 	bool retry = t->retry_of == first->id &&
 	    memcmp(t->input, first->input, HF_DIGEST_SIZE) == 0;
@@ -26,7 +26,8 @@ check_duplicate(struct hf_verify *v, const struct hf_vturn *t,
 
 	if (t->on_path && first->on_path && t->state == HF_TURN_COMPLETE &&
 	    first->state == HF_TURN_COMPLETE && (retry || again))
-		hf_verify_add(v, false, "duplicate", t->seq, -1, "it repeats "
+		hf_verify_add(v, false, "duplicate", t->seq, -1,
+		    "it repeats "
 		    "turn %lld, and both are complete and in the history",
 		    (long long)first->seq);
 }
@@ -55,8 +56,10 @@ check_relations(struct hf_verify *v, const struct hf_vturn *t)
 		return NULL;
 	}
 	if (p->state < HF_TURN_COMPLETE)
-		hf_verify_add(v, true, "parent_open", t->seq, -1, "the turn "
-		    "before it, %lld, has not ended", (long long)p->seq);
+		hf_verify_add(v, true, "parent_open", t->seq, -1,
+		    "the turn "
+		    "before it, %lld, has not ended",
+		    (long long)p->seq);
 	if (t->retry_of != p->id)
 		check_duplicate(v, t, p);
 	return p;
@@ -67,12 +70,12 @@ check_relations(struct hf_verify *v, const struct hf_vturn *t)
 struct walk {
 	struct hf_verify *v;
 	const struct hf_vturn *t;
-	int64_t		 idx;		/* of the next item */
-	int64_t		 inputs, outputs;
-	uint8_t		 chain[HF_DIGEST_SIZE];
-	bool		 chained;	/* 'chain' is known */
-	uint8_t		 lead[HF_DIGEST_SIZE], input[HF_DIGEST_SIZE];
-	bool		 damaged;	/* 'input' does not say anything */
+	int64_t idx; /* of the next item */
+	int64_t inputs, outputs;
+	uint8_t chain[HF_DIGEST_SIZE];
+	bool chained; /* 'chain' is known */
+	uint8_t lead[HF_DIGEST_SIZE], input[HF_DIGEST_SIZE];
+	bool damaged; /* 'input' does not say anything */
 };
 
 static void
@@ -106,12 +109,11 @@ check_place(struct walk *w, int64_t idx, bool output)
 	if (idx > w->idx)
 		hf_verify_add(w->v, true, "item_missing", w->t->seq, w->idx,
 		    idx == w->idx + 1 ? "the item is missing" :
-		    "items %lld to %lld are missing", (long long)w->idx,
-		    (long long)idx - 1);
+					"items %lld to %lld are missing",
+		    (long long)w->idx, (long long)idx - 1);
 	if (idx >= w->t->n_items)
 		hf_verify_add(w->v, true, "item_extra", w->t->seq, idx,
-		    "the turn has only %lld items",
-		    (long long)w->t->n_items);
+		    "the turn has only %lld items", (long long)w->t->n_items);
 	if (!output && w->outputs > 0)
 		hf_verify_add(w->v, true, "item_order", w->t->seq, idx,
 		    "an input item behind the answer");
@@ -134,13 +136,13 @@ see_item(struct walk *w, sqlite3_stmt *st)
 
 	check_place(w, idx, output);
 	hf_arena_init(&a, 0);
-	if (hf_item_columns(st, &v->s.key, w->t->seq, true, &a, &it, stored,
-	    v->e) < 0) {
+	if (hf_item_columns(
+		st, &v->s.key, w->t->seq, true, &a, &it, stored, v->e) < 0) {
 		hf_verify_add(v, true, "item_sealed", w->t->seq, idx,
 		    "what is stored of the item is not what was");
 		it = (struct hf_item){ 0 };
 		if (hf_item_columns(st, &v->s.key, w->t->seq, false, &a, &it,
-		    stored, v->e) < 0) {
+			stored, v->e) < 0) {
 			w->chained = false;
 			w->damaged = v->broken = true;
 			goto out;
@@ -156,8 +158,9 @@ see_item(struct walk *w, sqlite3_stmt *st)
 	else
 		w->inputs++;
 	if (w->t->on_path)
-		hf_verify_note_item(v, &it, it.has_heard &&
-		    sqlite3_column_int64(st, 10) <= HF_SEAL_OVERHEAD);
+		hf_verify_note_item(v, &it,
+		    it.has_heard &&
+			sqlite3_column_int64(st, 10) <= HF_SEAL_OVERHEAD);
 	v->sum->items++;
 out:
 	hf_arena_free(&a);
@@ -176,7 +179,8 @@ check_items_end(struct walk *w)
 		w->damaged = true;
 	} else if (w->chained && t->state != HF_TURN_QUEUED &&
 	    memcmp(w->chain, t->chain, HF_DIGEST_SIZE) != 0) {
-		hf_verify_add(v, true, "turn_chain", t->seq, -1, "the chain "
+		hf_verify_add(v, true, "turn_chain", t->seq, -1,
+		    "the chain "
 		    "in its row is not that of its items");
 	}
 	if (w->damaged) {
@@ -185,20 +189,24 @@ check_items_end(struct walk *w)
 	}
 	if (t->started_us != 0 &&
 	    memcmp(w->input, t->input, HF_DIGEST_SIZE) != 0)
-		hf_verify_add(v, true, "input_digest", t->seq, -1, "its input "
+		hf_verify_add(v, true, "input_digest", t->seq, -1,
+		    "its input "
 		    "is not what its row says it was");
 	if (memcmp(w->lead, zero, HF_DIGEST_SIZE) != 0 &&
 	    memcmp(w->lead, t->lead, HF_DIGEST_SIZE) != 0)
-		hf_verify_add(v, true, "lead_digest", t->seq, -1, "its "
+		hf_verify_add(v, true, "lead_digest", t->seq, -1,
+		    "its "
 		    "instructions are not what its row says they were");
 	if (t->state != HF_TURN_COMPLETE)
 		return;
 	if (w->outputs == 0)
-		hf_verify_add(v, true, "no_output", t->seq, -1, "the turn is "
+		hf_verify_add(v, true, "no_output", t->seq, -1,
+		    "the turn is "
 		    "complete and has no answer");
 	/* A list that ends with an answer has nothing new in it. */
 	if (w->inputs == 0 && t->parent == 0)
-		hf_verify_add(v, true, "no_input", t->seq, -1, "the turn is "
+		hf_verify_add(v, true, "no_input", t->seq, -1,
+		    "the turn is "
 		    "complete and nobody said anything");
 }
 
@@ -206,10 +214,11 @@ static int
 check_items(struct hf_verify *v, const struct hf_vturn *t,
     const struct hf_vturn *parent)
 {
-	struct walk w = { .v = v, .t = t,
-	    .chained = t->parent == 0 || parent != NULL };
-	sqlite3_stmt *st = hf_db_bind(&v->in->db, HF_SQL_ITEM_READ, v->e,
-	    "ii", hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
+	struct walk w = {
+		.v = v, .t = t, .chained = t->parent == 0 || parent != NULL
+	};
+	sqlite3_stmt *st = hf_db_bind(&v->in->db, HF_SQL_ITEM_READ, v->e, "ii",
+	    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
 	int rc;
 
 	if (st == NULL)
@@ -229,17 +238,17 @@ static void
 check_sealed(struct hf_verify *v, const struct hf_vturn *t,
     enum hf_seal_kind kind, int64_t idx, sqlite3_stmt *st)
 {
-	struct hf_seal_at at = { kind, t->seq, kind == HF_SEAL_PART ? idx :
-	    0 };
+	struct hf_seal_at at = { kind, t->seq, kind == HF_SEAL_PART ? idx : 0 };
 	struct hf_str plain;
 	struct hf_arena a;
 
 	hf_arena_init(&a, 0);
 	if (hf_seal_open(&v->s.key, at, hf_db_str(st, 1), &a, &plain) < 0)
-		hf_verify_add(v, true, kind == HF_SEAL_PART ? "part_sealed" :
-		    kind == HF_SEAL_PARAMS ? "params_sealed" :
-		    "request_sealed", t->seq,
-		    kind == HF_SEAL_PART ? idx : -1,
+		hf_verify_add(v, true,
+		    kind == HF_SEAL_PART       ? "part_sealed" :
+			kind == HF_SEAL_PARAMS ? "params_sealed" :
+						 "request_sealed",
+		    t->seq, kind == HF_SEAL_PART ? idx : -1,
 		    "what is stored is not what was");
 	hf_arena_free(&a);
 }
@@ -251,11 +260,14 @@ see_part(struct hf_verify *v, const struct hf_vturn *t, sqlite3_stmt *st,
 	int64_t idx = sqlite3_column_int64(st, 0) & (HF_ROW_MAX - 1);
 
 	if (*next == 0 && t->state != HF_TURN_OPEN)
-		hf_verify_add(v, false, "parts", t->seq, idx, "text of a "
+		hf_verify_add(v, false, "parts", t->seq, idx,
+		    "text of a "
 		    "stream is left in a turn that is not open");
 	if (idx != *next)
-		hf_verify_add(v, true, "part_missing", t->seq, *next, "text "
-		    "before part %lld is missing", (long long)idx);
+		hf_verify_add(v, true, "part_missing", t->seq, *next,
+		    "text "
+		    "before part %lld is missing",
+		    (long long)idx);
 	check_sealed(v, t, HF_SEAL_PART, idx, st);
 	*next = idx + 1;
 }
@@ -273,7 +285,8 @@ see_blob(struct hf_verify *v, const struct hf_vturn *t, sqlite3_stmt *st,
 		return;
 	check_sealed(v, t, HF_SEAL_REQUEST, idx, st);
 	if (t->state != HF_TURN_QUEUED)
-		hf_verify_add(v, false, "request", t->seq, -1, "the request "
+		hf_verify_add(v, false, "request", t->seq, -1,
+		    "the request "
 		    "is kept though the turn does not wait");
 }
 
@@ -294,8 +307,9 @@ see_attempt(struct hf_verify *v, const struct hf_vturn *t, sqlite3_stmt *st,
 
 static int
 each(struct hf_verify *v, const struct hf_vturn *t, enum hf_sql q,
-    void (*see)(struct hf_verify *, const struct hf_vturn *, sqlite3_stmt *,
-    int64_t *), int64_t *last)
+    void (*see)(
+	struct hf_verify *, const struct hf_vturn *, sqlite3_stmt *, int64_t *),
+    int64_t *last)
 {
 	sqlite3_stmt *st = hf_db_bind(&v->in->db, q, v->e, "ii",
 	    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
@@ -323,7 +337,8 @@ hf_verify_turn(struct hf_verify *v, const struct hf_vturn *t)
 	if (rc == 0)
 		rc = each(v, t, HF_SQL_VERIFY_ATTEMPTS, see_attempt, &last);
 	if (rc == 0 && last == 0 && t->state == HF_TURN_COMPLETE)
-		hf_verify_add(v, true, "attempt_missing", t->seq, -1, "the "
+		hf_verify_add(v, true, "attempt_missing", t->seq, -1,
+		    "the "
 		    "turn was answered, and nobody was asked");
 	v->sum->turns++;
 	return rc;

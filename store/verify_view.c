@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define NONE	((size_t)-1)
+#define NONE ((size_t)-1)
 
 /* --- the path ------------------------------------------------------------ */
 
@@ -34,15 +34,17 @@ check_head(struct hf_verify *v)
 
 	if (last == NULL) {
 		if (head != 0)
-			hf_verify_add(v, true, "head", 0, -1, "its head is "
+			hf_verify_add(v, true, "head", 0, -1,
+			    "its head is "
 			    "turn row %lld, but no turn was begun",
 			    (long long)head);
 		return;
 	}
-	if (head == last->id || (head == last->parent &&
-	    last->state == HF_TURN_FAILED))
+	if (head == last->id ||
+	    (head == last->parent && last->state == HF_TURN_FAILED))
 		return;
-	hf_verify_add(v, true, "head", last->seq, -1, "its head is turn row "
+	hf_verify_add(v, true, "head", last->seq, -1,
+	    "its head is turn row "
 	    "%lld, which is not the turn that was begun last",
 	    (long long)head);
 }
@@ -70,11 +72,12 @@ hf_verify_path(struct hf_verify *v)
 /* --- the view ------------------------------------------------------------ */
 
 void
-hf_verify_note_item(struct hf_verify *v, const struct hf_item *it,
-    bool unheard)
+hf_verify_note_item(struct hf_verify *v, const struct hf_item *it, bool unheard)
 {
-	struct hf_vitem n = { .row = it->row, .anchor = it->anchor_row,
-	    .skip = it->lead || unheard, .next = NONE };
+	struct hf_vitem n = { .row = it->row,
+		.anchor = it->anchor_row,
+		.skip = it->lead || unheard,
+		.next = NONE };
 
 	memcpy(n.digest, it->has_heard ? it->heard_digest : it->digest,
 	    sizeof(n.digest));
@@ -111,7 +114,8 @@ link_items(struct hf_vitem *item, size_t n, size_t *first)
 	if (before == NULL)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		size_t at = item[i].anchor == 0 ? NONE :
+		size_t at = item[i].anchor == 0 ?
+		    NONE :
 		    find_item(item, i, item[i].anchor);
 		size_t *place = tail;
 
@@ -149,8 +153,8 @@ is_excused(const struct hf_verify *v, const struct hf_vturn *head)
 void
 hf_verify_view(struct hf_verify *v)
 {
-	const struct hf_vturn *head = v->s.head == 0 ? NULL :
-	    hf_vturn_find(v, v->s.head);
+	const struct hf_vturn *head =
+	    v->s.head == 0 ? NULL : hf_vturn_find(v, v->s.head);
 	uint8_t view[HF_DIGEST_SIZE] = { 0 }, next[HF_DIGEST_SIZE];
 	struct hf_vitem *item = (struct hf_vitem *)(void *)v->items.data;
 	size_t n = v->items.size / sizeof(*item), i = NONE;
@@ -174,7 +178,8 @@ hf_verify_view(struct hf_verify *v)
 		return;
 	if (is_excused(v, head))
 		return;
-	hf_verify_add(v, true, "view", head->seq, -1, "its path gives another "
+	hf_verify_add(v, true, "view", head->seq, -1,
+	    "its path gives another "
 	    "view than was stored with it (%lld items, stored: %lld)",
 	    (long long)count, (long long)head->view_items);
 }

@@ -14,24 +14,24 @@
  * pages that many turns touch are copied once per checkpoint, so fewer of
  * them cost less in sum and leave a better p99.  4000 frames are 16 MB.
  */
-#define CHECKPOINT_FRAMES	4000
+#define CHECKPOINT_FRAMES 4000
 /* A reader can keep a checkpoint from finishing; do not try again at once. */
-#define CHECKPOINT_RETRY	1000
+#define CHECKPOINT_RETRY 1000
 /*
  * From here on (32 MB) a checkpoint waits for the readers, because with many
  * of them there may never be a moment without one, and the WAL would grow for
  * ever.  Reads are short (some ms), so the wait is.
  */
-#define CHECKPOINT_INSIST	8000
-#define CHECKPOINT_WAIT_MS	100
+#define CHECKPOINT_INSIST 8000
+#define CHECKPOINT_WAIT_MS 100
 /* A WAL this long (64 MB) means that checkpoints do not get through. */
-#define CHECKPOINT_ALARM	16000
+#define CHECKPOINT_ALARM 16000
 /* Waiting for the mutex is not being stuck: the heartbeat moves meanwhile. */
-#define LOCK_SLICE_MS		200
-#define LOCK_DEFAULT_MS		5000
-#define QUEUE_DEFAULT		32
+#define LOCK_SLICE_MS 200
+#define LOCK_DEFAULT_MS 5000
+#define QUEUE_DEFAULT 32
 /* Scratch memory above this is given back. */
-#define SCRATCH_KEEP		((size_t)1 << 20)
+#define SCRATCH_KEEP ((size_t)1 << 20)
 
 int
 hf_writer_open(struct hf_writer *w, const struct hf_store_conf *c,
@@ -47,8 +47,8 @@ hf_writer_open(struct hf_writer *w, const struct hf_store_conf *c,
 	w->shm = c->shm;
 	w->slot = c->shm->self;
 	w->inc = hf_shm_self_inc(c->shm);
-	w->lock_timeout_ms = c->lock_timeout_ms > 0 ? c->lock_timeout_ms :
-	    LOCK_DEFAULT_MS;
+	w->lock_timeout_ms =
+	    c->lock_timeout_ms > 0 ? c->lock_timeout_ms : LOCK_DEFAULT_MS;
 	w->queue_limit = c->queue_limit > 0 ? c->queue_limit : QUEUE_DEFAULT;
 	w->checkpoint_at = CHECKPOINT_FRAMES;
 	for (size_t i = 0; i < hf_countof(w->scratch); i++)
@@ -73,16 +73,17 @@ hf_writer_lock(struct hf_writer *w, struct hf_error *e)
 	do {
 		int slice = left < LOCK_SLICE_MS ? left : LOCK_SLICE_MS;
 
-		atomic_fetch_add_explicit(
-		    &w->shm->h->slot[w->slot].beat_store, 1,
-		    memory_order_relaxed);
+		atomic_fetch_add_explicit(&w->shm->h->slot[w->slot].beat_store,
+		    1, memory_order_relaxed);
 		rc = hf_shm_writer_lock(w->shm, slice, e);
 		left -= slice;
 	} while (rc == HF_ETIMEOUT && left > 0);
 	hf_count(w->shm, HF_C_store_lock_wait_us, hf_now_us() - start);
 	if (rc == HF_ETIMEOUT)
-		hf_fail(e, rc, "writer mutex: held by another process for "
-		    "over %d ms", w->lock_timeout_ms);
+		hf_fail(e, rc,
+		    "writer mutex: held by another process for "
+		    "over %d ms",
+		    w->lock_timeout_ms);
 	return rc;
 }
 
@@ -144,21 +145,23 @@ hf_writer_checkpoint(struct hf_writer *w, bool truncate, struct hf_error *e)
 {
 	static struct hf_log_limit limit;
 	int frames = w->db.wal_frames, left = 0, rc;
-	enum hf_ckpt how = truncate ? HF_CKPT_TRUNCATE :
-	    frames >= CHECKPOINT_INSIST ? HF_CKPT_RESTART : HF_CKPT_PASSIVE;
+	enum hf_ckpt how = truncate	? HF_CKPT_TRUNCATE :
+	    frames >= CHECKPOINT_INSIST ? HF_CKPT_RESTART :
+					  HF_CKPT_PASSIVE;
 
 	rc = hf_db_checkpoint(&w->db, how, CHECKPOINT_WAIT_MS, &left, e);
 	hf_count(w->shm, HF_C_checkpoints, 1);
 	if (rc == 0 && left == 0) {
 		w->checkpoint_at = CHECKPOINT_FRAMES;
-		w->db.wal_frames = 0;	/* the next commit starts it over */
+		w->db.wal_frames = 0; /* the next commit starts it over */
 		return 0;
 	}
 	w->checkpoint_at = frames + CHECKPOINT_RETRY;
 	if (frames >= CHECKPOINT_ALARM)
 		hf_log_limited(&limit, 10000, HF_LOG_WARN,
 		    "store: checkpoint does not get through frames=%d left=%d "
-		    "error=%s", frames, left, rc < 0 ? hf_err_name(rc) : "-");
+		    "error=%s",
+		    frames, left, rc < 0 ? hf_err_name(rc) : "-");
 	return rc;
 }
 
@@ -172,8 +175,8 @@ hf_writer_wake(struct hf_writer *w)
 }
 
 int
-hf_writer_run(struct hf_writer *w, hf_writer_fn fn, void *arg,
-    struct hf_error *e)
+hf_writer_run(
+    struct hf_writer *w, hf_writer_fn fn, void *arg, struct hf_error *e)
 {
 	int rc = hf_writer_lock(w, e);
 

@@ -19,30 +19,31 @@
 #include "workers/ipc.h"
 #include "workers/spawn.h"
 
-#define MS		((int64_t)1000)
-#define STOP_US		(2000 * MS)	/* an orderly end may take */
-#define STOP_KEEPER_US	(10000 * MS)	/* it checkpoints */
-#define ABORT_US	(1000 * MS)	/* SIGABRT, then SIGKILL */
-#define START_US	(60000 * MS)	/* a worker's start; the keeper's may
-					 * take as long as a migration does */
+#define MS ((int64_t)1000)
+#define STOP_US (2000 * MS)	    /* an orderly end may take */
+#define STOP_KEEPER_US (10000 * MS) /* it checkpoints */
+#define ABORT_US (1000 * MS)	    /* SIGABRT, then SIGKILL */
+#define START_US                                           \
+	(60000 * MS) /* a worker's start; the keeper's may \
+		      * take as long as a migration does */
 /* The keeper may wait for the writer mutex in between. */
-#define KEEPER_GRACE_US	(10000 * MS)
+#define KEEPER_GRACE_US (10000 * MS)
 /* An idle store thread moves its heartbeat once a second or so. */
-#define STORE_LEAST_US	(3000 * MS)
-#define NEVER		INT64_MAX
+#define STORE_LEAST_US (3000 * MS)
+#define NEVER INT64_MAX
 
 static const struct hf_sm_state life_table[] = {
 	[HF_LIFE_NONE] = { "none", HF_SM_BIT(HF_LIFE_STARTING) },
-	[HF_LIFE_WAITING] = { "waiting", HF_SM_BIT(HF_LIFE_STARTING) |
-	    HF_SM_BIT(HF_LIFE_NONE) },
-	[HF_LIFE_STARTING] = { "starting", HF_SM_BIT(HF_LIFE_READY) |
-	    HF_SM_BIT(HF_LIFE_WAITING) | HF_SM_BIT(HF_LIFE_STOPPING) |
-	    HF_SM_BIT(HF_LIFE_NONE) },
-	[HF_LIFE_READY] = { "ready", HF_SM_BIT(HF_LIFE_DRAINING) |
-	    HF_SM_BIT(HF_LIFE_STOPPING) | HF_SM_BIT(HF_LIFE_WAITING) |
-	    HF_SM_BIT(HF_LIFE_NONE) },
-	[HF_LIFE_DRAINING] = { "draining", HF_SM_BIT(HF_LIFE_STOPPING) |
-	    HF_SM_BIT(HF_LIFE_NONE) },
+	[HF_LIFE_WAITING] = { "waiting",
+	    HF_SM_BIT(HF_LIFE_STARTING) | HF_SM_BIT(HF_LIFE_NONE) },
+	[HF_LIFE_STARTING] = { "starting",
+	    HF_SM_BIT(HF_LIFE_READY) | HF_SM_BIT(HF_LIFE_WAITING) |
+		HF_SM_BIT(HF_LIFE_STOPPING) | HF_SM_BIT(HF_LIFE_NONE) },
+	[HF_LIFE_READY] = { "ready",
+	    HF_SM_BIT(HF_LIFE_DRAINING) | HF_SM_BIT(HF_LIFE_STOPPING) |
+		HF_SM_BIT(HF_LIFE_WAITING) | HF_SM_BIT(HF_LIFE_NONE) },
+	[HF_LIFE_DRAINING] = { "draining",
+	    HF_SM_BIT(HF_LIFE_STOPPING) | HF_SM_BIT(HF_LIFE_NONE) },
 	[HF_LIFE_STOPPING] = { "stopping", HF_SM_BIT(HF_LIFE_NONE) }
 };
 
@@ -69,8 +70,8 @@ hf_child_lives(const struct hf_child *c)
 }
 
 unsigned
-hf_children_count(const struct hf_master *m, unsigned generation,
-    enum hf_life life)
+hf_children_count(
+    const struct hf_master *m, unsigned generation, enum hf_life life)
 {
 	unsigned n = 0;
 
@@ -205,15 +206,18 @@ hf_child_start(struct hf_master *m, unsigned slot, unsigned generation)
 	if (c->pid > 0) {
 		c->fd = pair[0];
 		atomic_store(&m->shm.h->slot[slot].pid, (int32_t)c->pid);
-		hf_log(HF_LOG_INFO, "master: child started role=%s slot=%u "
-		    "pid=%d inc=%" PRIu64 " generation=%u", hf_child_role(slot),
-		    slot, (int)c->pid, c->inc, generation);
+		hf_log(HF_LOG_INFO,
+		    "master: child started role=%s slot=%u "
+		    "pid=%d inc=%" PRIu64 " generation=%u",
+		    hf_child_role(slot), slot, (int)c->pid, c->inc, generation);
 		return;
 	}
 	if (pair[0] >= 0)
 		close(pair[0]);
-	hf_log(HF_LOG_ERROR, "master: cannot start a child role=%s slot=%u "
-	    "error=\"%s\"", hf_child_role(slot), slot, e.text);
+	hf_log(HF_LOG_ERROR,
+	    "master: cannot start a child role=%s slot=%u "
+	    "error=\"%s\"",
+	    hf_child_role(slot), slot, e.text);
 	hf_shm_retire(&m->shm, slot);
 	hf_sm_move(&c->life, HF_LIFE_WAITING);
 	c->restart_us = hf_now_us() + 1000 * MS;
@@ -230,8 +234,10 @@ became_ready(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 		return;
 	if (slot == HF_SHM_KEEPER && m->boot == 0) {
 		if (r->a <= 0 || r->a > INT32_MAX) {
-			hf_log(HF_LOG_ERROR, "master: keeper's boot counter "
-			    "is out of range boot=%" PRId64, r->a);
+			hf_log(HF_LOG_ERROR,
+			    "master: keeper's boot counter "
+			    "is out of range boot=%" PRId64,
+			    r->a);
 			hf_master_fail(m, 7);
 			return;
 		}
@@ -240,8 +246,10 @@ became_ready(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 	hf_sm_move(&c->life, HF_LIFE_READY);
 	c->was_ready = true;
 	set_state(m, slot, HF_SLOT_READY);
-	hf_log(HF_LOG_INFO, "master: child ready role=%s slot=%u pid=%d "
-	    "start_ms=%" PRId64, hf_child_role(slot), slot, (int)c->pid,
+	hf_log(HF_LOG_INFO,
+	    "master: child ready role=%s slot=%u pid=%d "
+	    "start_ms=%" PRId64,
+	    hf_child_role(slot), slot, (int)c->pid,
 	    (hf_now_us() - c->started_us) / MS);
 }
 
@@ -249,8 +257,10 @@ static void
 handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 {
 	if (r->sender != m->child[slot].inc) {
-		hf_log(HF_LOG_WARN, "master: record of an old incarnation "
-		    "dropped slot=%u type=%u", slot, r->type);
+		hf_log(HF_LOG_WARN,
+		    "master: record of an old incarnation "
+		    "dropped slot=%u type=%u",
+		    slot, r->type);
 		return;
 	}
 	switch (r->type) {
@@ -260,8 +270,8 @@ handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 	case HF_IPC_REAPED:
 		hf_log(r->a > 0 ? HF_LOG_INFO : HF_LOG_DEBUG,
 		    "master: leases of the dead settled "
-		    "slot=%u inc=%" PRIu64 " turns=%" PRId64, r->slot, r->inc,
-		    r->a);
+		    "slot=%u inc=%" PRIu64 " turns=%" PRId64,
+		    r->slot, r->inc, r->a);
 		break;
 	case HF_IPC_RELOAD:
 		if (slot == HF_SHM_KEEPER)
@@ -272,8 +282,10 @@ handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 			hf_master_drain(m);
 		break;
 	default:
-		hf_log(HF_LOG_WARN, "master: unexpected record dropped "
-		    "slot=%u type=%u", slot, r->type);
+		hf_log(HF_LOG_WARN,
+		    "master: unexpected record dropped "
+		    "slot=%u type=%u",
+		    slot, r->type);
 		break;
 	}
 }
@@ -314,8 +326,10 @@ tell(struct hf_master *m, unsigned slot, enum hf_ipc_type type)
 
 	/* A child that does not read is stopped by its deadline. */
 	if (c->fd >= 0 && hf_ipc_send(c->fd, &r) < 0)
-		hf_log(HF_LOG_WARN, "master: child does not listen slot=%u "
-		    "pid=%d", slot, (int)c->pid);
+		hf_log(HF_LOG_WARN,
+		    "master: child does not listen slot=%u "
+		    "pid=%d",
+		    slot, (int)c->pid);
 }
 
 void
@@ -336,16 +350,19 @@ hf_keeper_config(struct hf_master *m)
 {
 	const struct hf_child *k = &m->child[HF_SHM_KEEPER];
 	struct hf_ipc r = { .type = HF_IPC_CONFIG,
-	    .a = m->cur.conf->gateway.log_level, .b = m->cur.number };
+		.a = m->cur.conf->gateway.log_level,
+		.b = m->cur.number };
 
 	if (k->fd >= 0 && hf_ipc_send_fd(k->fd, &r, m->cur.fd) < 0)
-		hf_log(HF_LOG_WARN, "master: keeper missed a new "
-		    "configuration generation=%u", m->cur.number);
+		hf_log(HF_LOG_WARN,
+		    "master: keeper missed a new "
+		    "configuration generation=%u",
+		    m->cur.number);
 }
 
 void
-hf_keeper_reloaded(struct hf_master *m, int64_t request, int rc,
-    const char *text)
+hf_keeper_reloaded(
+    struct hf_master *m, int64_t request, int rc, const char *text)
 {
 	const struct hf_child *k = &m->child[HF_SHM_KEEPER];
 	struct hf_ipc r = { .type = HF_IPC_RELOADED, .a = rc, .b = request };
@@ -382,8 +399,8 @@ hf_child_stop(struct hf_master *m, unsigned slot)
 	if (c->life.cur == HF_LIFE_NONE || c->life.cur == HF_LIFE_STOPPING)
 		return;
 	hf_sm_move(&c->life, HF_LIFE_STOPPING);
-	c->deadline_us = hf_now_us() + (slot == HF_SHM_KEEPER ?
-	    STOP_KEEPER_US : STOP_US);
+	c->deadline_us =
+	    hf_now_us() + (slot == HF_SHM_KEEPER ? STOP_KEEPER_US : STOP_US);
 	set_state(m, slot, HF_SLOT_DRAINING);
 	tell(m, slot, HF_IPC_STOP);
 }
@@ -396,9 +413,10 @@ send_signal(struct hf_master *m, unsigned slot, int sig, const char *why)
 	struct hf_child *c = &m->child[slot];
 
 	c->killed = true;
-	hf_log(HF_LOG_WARN, "master: signal sent role=%s slot=%u pid=%d "
-	    "signal=%d reason=%s", hf_child_role(slot), slot, (int)c->pid, sig,
-	    why);
+	hf_log(HF_LOG_WARN,
+	    "master: signal sent role=%s slot=%u pid=%d "
+	    "signal=%d reason=%s",
+	    hf_child_role(slot), slot, (int)c->pid, sig, why);
 	kill(c->pid, sig);
 }
 
@@ -422,12 +440,12 @@ watch_beats(struct hf_master *m, unsigned slot, int64_t now)
 
 	if (slot == HF_SHM_KEEPER)
 		limit += KEEPER_GRACE_US;
-	if (hf_beat_stale(&c->loop, atomic_load(&sl->beat_loop), now, step,
-	    limit))
+	if (hf_beat_stale(
+		&c->loop, atomic_load(&sl->beat_loop), now, step, limit))
 		why = "loop_stands";
 	else if (slot != HF_SHM_KEEPER &&
 	    hf_beat_stale(&c->store, store, now, step,
-	    limit < STORE_LEAST_US ? STORE_LEAST_US : limit))
+		limit < STORE_LEAST_US ? STORE_LEAST_US : limit))
 		why = "store_stands";
 	if (why == NULL)
 		return;
@@ -450,8 +468,10 @@ tick_living(struct hf_master *m, unsigned slot, int64_t now)
 	}
 	if (c->deadline_us != 0 && now >= c->deadline_us) {
 		if (c->life.cur == HF_LIFE_DRAINING) {
-			hf_log(HF_LOG_WARN, "master: drain took too long "
-			    "slot=%u pid=%d", slot, (int)c->pid);
+			hf_log(HF_LOG_WARN,
+			    "master: drain took too long "
+			    "slot=%u pid=%d",
+			    slot, (int)c->pid);
 			hf_child_stop(m, slot);
 		} else {
 			send_signal(m, slot, SIGKILL, "does_not_stop");
@@ -472,7 +492,7 @@ tick_living(struct hf_master *m, unsigned slot, int64_t now)
 	watch_beats(m, slot, now);
 	now += look_interval(m);
 	return c->deadline_us != 0 && c->deadline_us < now ? c->deadline_us :
-	    now;
+							     now;
 }
 
 int64_t
@@ -490,8 +510,8 @@ hf_children_tick(struct hf_master *m, int64_t now_us)
 		struct hf_child *c = &m->child[i];
 
 		if (c->life.cur == HF_LIFE_WAITING && now_us >= c->restart_us)
-			hf_child_start(m, i, i == HF_SHM_KEEPER ?
-			    m->cur.number : c->generation);
+			hf_child_start(m, i,
+			    i == HF_SHM_KEEPER ? m->cur.number : c->generation);
 		if (c->life.cur == HF_LIFE_WAITING)
 			at = c->restart_us;
 		else if (hf_child_lives(c))

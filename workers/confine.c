@@ -8,8 +8,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#define WANTED_FILES	65536
-#define NEEDED_FILES	512	/* the descriptor table alone takes 140 */
+#define WANTED_FILES 65536
+#define NEEDED_FILES 512 /* the descriptor table alone takes 140 */
 
 static int
 raise_files(struct hf_error *e)
@@ -20,7 +20,8 @@ raise_files(struct hf_error *e)
 	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
 		return hf_fail_errno(e, "getrlimit");
 	if (rl.rlim_max != RLIM_INFINITY && rl.rlim_max < NEEDED_FILES)
-		return hf_fail(e, HF_ELIMIT, "at most %llu open files are "
+		return hf_fail(e, HF_ELIMIT,
+		    "at most %llu open files are "
 		    "allowed (RLIMIT_NOFILE); %d are needed",
 		    (unsigned long long)rl.rlim_max, NEEDED_FILES);
 	if (rl.rlim_cur >= WANTED_FILES)

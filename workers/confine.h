@@ -9,6 +9,6 @@
 
 /* No new privileges, no core file, no ptrace or /proc reading by others (a
  * dump would hold contents and keys), and as many descriptors as allowed. */
-int	hf_confine(struct hf_error *e) HF_MUST_CHECK;
+int hf_confine(struct hf_error *e) HF_MUST_CHECK;
 
 #endif

@@ -21,32 +21,32 @@
 
 /* The reply to the request under way; one of a client at a time. */
 struct hf_reply {
-	struct client	*client;
-	struct evbuffer	*out;
-	json_int_t	 id;
-	bool		 later;		/* goes on after the verb's return */
-	hf_reply_step_fn step;		/* NULL: somebody else ends it */
+	struct client *client;
+	struct evbuffer *out;
+	json_int_t id;
+	bool later;	       /* goes on after the verb's return */
+	hf_reply_step_fn step; /* NULL: somebody else ends it */
 	hf_reply_drop_fn drop;
-	void		*state;
+	void *state;
 };
 
 struct client {
 	LIST_ENTRY(client) link;
 	struct hf_control *control;
 	struct bufferevent *bev;
-	struct event	*again;		/* a step that had nothing to say */
-	struct hf_reply	 reply;
-	bool		 closing;	/* as soon as the reply is out */
+	struct event *again; /* a step that had nothing to say */
+	struct hf_reply reply;
+	bool closing; /* as soon as the reply is out */
 };
 
 struct hf_control {
 	struct event_base *base;
 	struct evconnlistener *listener;
-	struct event	*resume;	/* accepting paused: out of fds */
+	struct event *resume; /* accepting paused: out of fds */
 	LIST_HEAD(, client) clients;
-	unsigned	 n_clients;
-	hf_control_fn	 fn;
-	void		*arg;
+	unsigned n_clients;
+	hf_control_fn fn;
+	void *arg;
 };
 
 static struct hf_log_limit bad_limit;
@@ -84,8 +84,10 @@ hf_reply_data(struct hf_reply *r, json_t *data, struct hf_error *e)
 {
 	if (data == NULL)
 		return hf_fail(e, HF_ENOMEM, "reply: out of memory");
-	return put_frame(r->out, json_pack("{s:i, s:I, s:o}", "v",
-	    HF_FRAME_VERSION, "id", r->id, "data", data), e);
+	return put_frame(r->out,
+	    json_pack("{s:i, s:I, s:o}", "v", HF_FRAME_VERSION, "id", r->id,
+		"data", data),
+	    e);
 }
 
 static json_t *
@@ -140,11 +142,12 @@ run_verb(struct hf_control *c, const json_t *req, struct hf_reply *r,
 	if (json_is_integer(id))
 		r->id = json_integer_value(id);
 	if (json_integer_value(json_object_get(req, "v")) != HF_FRAME_VERSION)
-		return hf_fail(e, HF_EPROTO, "request: v must be %d",
-		    HF_FRAME_VERSION);
+		return hf_fail(
+		    e, HF_EPROTO, "request: v must be %d", HF_FRAME_VERSION);
 	if (!json_is_integer(id) || !json_is_string(verb) ||
 	    (args != NULL && !json_is_object(args)))
-		return hf_fail(e, HF_EINVAL, "request: needs an integer id, "
+		return hf_fail(e, HF_EINVAL,
+		    "request: needs an integer id, "
 		    "a verb and, if any, an object of args");
 	if (args != NULL)
 		return c->fn(c->arg, json_string_value(verb), args, r, e);
@@ -165,8 +168,10 @@ put_end(struct hf_reply *r, int rc, const struct hf_error *e)
 
 	if (rc < 0)
 		put_error(r, rc, e == NULL ? &none : e);
-	else if (put_frame(r->out, json_pack("{s:i, s:I, s:b}", "v",
-	    HF_FRAME_VERSION, "id", r->id, "end", 1), &local) < 0)
+	else if (put_frame(r->out,
+		     json_pack("{s:i, s:I, s:b}", "v", HF_FRAME_VERSION, "id",
+			 r->id, "end", 1),
+		     &local) < 0)
 		put_error(r, local.code, &local);
 }
 
@@ -177,8 +182,8 @@ hf_reply_full(const struct hf_reply *r)
 }
 
 void
-hf_reply_go_on(struct hf_reply *r, hf_reply_step_fn step,
-    hf_reply_drop_fn drop, void *state)
+hf_reply_go_on(struct hf_reply *r, hf_reply_step_fn step, hf_reply_drop_fn drop,
+    void *state)
 {
 	r->later = true;
 	r->step = step;
@@ -206,12 +211,12 @@ handle_frame(struct client *cl, struct hf_str payload)
 {
 	struct hf_reply *r = &cl->reply;
 	struct hf_error e = { 0 };
-	json_t *req = json_loadb(payload.p, payload.size,
-	    JSON_REJECT_DUPLICATES, NULL);
+	json_t *req =
+	    json_loadb(payload.p, payload.size, JSON_REJECT_DUPLICATES, NULL);
 	int rc;
 
 	*r = (struct hf_reply){ .client = cl,
-	    .out = bufferevent_get_output(cl->bev) };
+		.out = bufferevent_get_output(cl->bev) };
 	if (!json_is_object(req)) {
 		json_decref(req);
 		hf_log_limited(&bad_limit, 1000, HF_LOG_WARN,
@@ -260,8 +265,9 @@ next_request(struct client *cl)
 	if (raw.size == 0)
 		return false;
 	raw.p = (const char *)evbuffer_pullup(in, -1);
-	n = raw.p == NULL ? HF_ENOMEM : hf_frame_decode(raw,
-	    HF_FRAME_MAX_REQUEST, &payload, &e);
+	n = raw.p == NULL ?
+	    HF_ENOMEM :
+	    hf_frame_decode(raw, HF_FRAME_MAX_REQUEST, &payload, &e);
 	if (n == 0)
 		return false;
 	if (n < 0) {
@@ -330,8 +336,9 @@ on_event(struct bufferevent *bev, short what, void *arg)
 	struct client *cl = arg;
 
 	/* Who only shut its sending side still wants the reply. */
-	if ((what & BEV_EVENT_EOF) != 0 && (cl->reply.later ||
-	    evbuffer_get_length(bufferevent_get_output(bev)) > 0)) {
+	if ((what & BEV_EVENT_EOF) != 0 &&
+	    (cl->reply.later ||
+		evbuffer_get_length(bufferevent_get_output(bev)) > 0)) {
 		cl->closing = true;
 		return;
 	}
@@ -350,8 +357,8 @@ refuse(int fd, int rc, const char *text)
 	    "control: client refused reason=%s", hf_err_name(rc));
 	if (out != NULL) {
 		if (put_frame(out, error_message(0, rc, text), NULL) == 0 &&
-		    send(fd, evbuffer_pullup(out, -1),
-		    evbuffer_get_length(out), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		    send(fd, evbuffer_pullup(out, -1), evbuffer_get_length(out),
+			MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			hf_log(HF_LOG_DEBUG, "control: refusal not taken");
 		evbuffer_free(out);
 	}
@@ -380,7 +387,8 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 	(void)sa;
 	(void)len;
 	if (!may_connect(fd)) {
-		refuse(fd, HF_EPERM, "only root and the service's own user "
+		refuse(fd, HF_EPERM,
+		    "only root and the service's own user "
 		    "may use the control socket");
 		return;
 	}
@@ -392,8 +400,8 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 	if (cl != NULL)
 		cl->again = evtimer_new(c->base, on_again, cl);
 	if (cl != NULL && cl->again != NULL)
-		cl->bev = bufferevent_socket_new(c->base, fd,
-		    BEV_OPT_CLOSE_ON_FREE);
+		cl->bev =
+		    bufferevent_socket_new(c->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (cl == NULL || cl->bev == NULL) {
 		if (cl != NULL && cl->again != NULL)
 			event_free(cl->again);
@@ -405,8 +413,8 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 	LIST_INSERT_HEAD(&c->clients, cl, link);
 	c->n_clients++;
 	bufferevent_setcb(cl->bev, on_read, on_written, on_event, cl);
-	bufferevent_setwatermark(cl->bev, EV_READ, 0,
-	    HF_FRAME_MAX_REQUEST + HF_FRAME_HEADER);
+	bufferevent_setwatermark(
+	    cl->bev, EV_READ, 0, HF_FRAME_MAX_REQUEST + HF_FRAME_HEADER);
 	bufferevent_set_timeouts(cl->bev, &idle, &idle);
 	bufferevent_enable(cl->bev, EV_READ | EV_WRITE);
 }
@@ -472,8 +480,9 @@ flush(struct client *cl)
 	int fd = bufferevent_getfd(cl->bev);
 	size_t size = evbuffer_get_length(out);
 
-	if (size > 0 && send(fd, evbuffer_pullup(out, -1), size,
-	    MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (size > 0 &&
+	    send(fd, evbuffer_pullup(out, -1), size,
+		MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		hf_log(HF_LOG_DEBUG, "control: the last word is not taken");
 }
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define MS	((int64_t)1000)
+#define MS ((int64_t)1000)
 
 /* Shared memory of a dead process: take nothing on trust. */
 static void
@@ -32,8 +32,8 @@ obituary(struct hf_master *m, unsigned slot, int status)
 {
 	const struct hf_child *c = &m->child[slot];
 	const struct hf_slot *sl = &m->shm.h->slot[slot];
-	bool asked = c->life.cur == HF_LIFE_DRAINING ||
-	    c->life.cur == HF_LIFE_STOPPING;
+	bool asked =
+	    c->life.cur == HF_LIFE_DRAINING || c->life.cur == HF_LIFE_STOPPING;
 	bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 	char panic[sizeof(sl->panic)], how[48];
 
@@ -43,11 +43,13 @@ obituary(struct hf_master *m, unsigned slot, int status)
 		    WTERMSIG(status), WCOREDUMP(status) ? "yes" : "no");
 	else
 		snprintf(how, sizeof(how), "exit=%d", WEXITSTATUS(status));
-	hf_log(asked && clean ? HF_LOG_INFO : HF_LOG_WARN, "master: child "
+	hf_log(asked && clean ? HF_LOG_INFO : HF_LOG_WARN,
+	    "master: child "
 	    "%s role=%s slot=%u pid=%d inc=%" PRIu64 " %s worked=%" PRIu64
-	    " up_ms=%" PRId64 "%s%s%s", asked && clean ? "ended" : "died",
-	    hf_child_role(slot), slot, (int)c->pid, c->inc, how,
-	    atomic_load(&sl->worked), (hf_now_us() - c->started_us) / MS,
+	    " up_ms=%" PRId64 "%s%s%s",
+	    asked && clean ? "ended" : "died", hf_child_role(slot), slot,
+	    (int)c->pid, c->inc, how, atomic_load(&sl->worked),
+	    (hf_now_us() - c->started_us) / MS,
 	    panic[0] != '\0' ? " panic=\"" : "", panic,
 	    panic[0] != '\0' ? "\"" : "");
 }
@@ -59,13 +61,16 @@ judge(struct hf_master *m, unsigned slot, int status, bool worked)
 	int64_t now = hf_now_us();
 	bool in_next = slot != HF_SHM_KEEPER && m->next.conf != NULL &&
 	    c->generation == m->next.number;
-	struct hf_death d = {
-		.status = status, .worked = worked, .was_ready = c->was_ready,
-		.blamed = c->killed, .failures = c->failures,
-		.early_kills = c->early_kills, .up_us = now - c->started_us,
-		.starting = slot == HF_SHM_KEEPER ? m->boot == 0 :
-		    in_next || m->phase.cur < HF_PHASE_RUNNING
-	};
+	struct hf_death d = { .status = status,
+		.worked = worked,
+		.was_ready = c->was_ready,
+		.blamed = c->killed,
+		.failures = c->failures,
+		.early_kills = c->early_kills,
+		.up_us = now - c->started_us,
+		.starting = slot == HF_SHM_KEEPER ?
+		    m->boot == 0 :
+		    in_next || m->phase.cur < HF_PHASE_RUNNING };
 	struct hf_decision v;
 
 	hf_supervise(&d, now, hf_backoff_random, NULL, &v);
@@ -80,9 +85,10 @@ judge(struct hf_master *m, unsigned slot, int status, bool worked)
 			hf_master_fail(m, v.exit_code);
 		return;
 	}
-	hf_log(HF_LOG_INFO, "master: child restarts role=%s slot=%u "
-	    "after_ms=%" PRId64 " reason=%s failures=%u", hf_child_role(slot),
-	    slot, v.after_ms, v.reason, v.failures);
+	hf_log(HF_LOG_INFO,
+	    "master: child restarts role=%s slot=%u "
+	    "after_ms=%" PRId64 " reason=%s failures=%u",
+	    hf_child_role(slot), slot, v.after_ms, v.reason, v.failures);
 	hf_sm_move(&c->life, HF_LIFE_WAITING);
 	c->restart_us = v.at_us;
 }

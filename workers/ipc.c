@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define IPC_MAGIC	0x68666931u	/* "hfi1" */
+#define IPC_MAGIC 0x68666931u /* "hfi1" */
 
 _Static_assert(sizeof(struct hf_ipc) == 288, "the record has one size");
 
@@ -17,15 +17,15 @@ int
 hf_ipc_pair(int fd[2], struct hf_error *e)
 {
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-	    0, fd) < 0)
+		0, fd) < 0)
 		return hf_fail_errno(e, "socketpair");
 	return 0;
 }
 
 /* Room for one descriptor. */
 union control {
-	struct cmsghdr	h;
-	char		raw[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr h;
+	char raw[CMSG_SPACE(sizeof(int))];
 };
 
 int
@@ -69,8 +69,7 @@ passed_fd(struct msghdr *m)
 	int fd = -1;
 
 	if (h != NULL && h->cmsg_level == SOL_SOCKET &&
-	    h->cmsg_type == SCM_RIGHTS &&
-	    h->cmsg_len == CMSG_LEN(sizeof(int)))
+	    h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(&fd, CMSG_DATA(h), sizeof(int));
 	return fd;
 }
@@ -81,8 +80,10 @@ hf_ipc_recv_fd(int fd, struct hf_ipc *r, int *passed)
 	char raw[sizeof(*r) + 1] = { 0 };
 	struct iovec iov = { raw, sizeof(raw) };
 	union control c = { .raw = { 0 } };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
-	    .msg_control = c.raw, .msg_controllen = sizeof(c.raw) };
+	struct msghdr m = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = c.raw,
+		.msg_controllen = sizeof(c.raw) };
 	ssize_t n;
 
 	*passed = -1;

@@ -22,24 +22,23 @@
 #include "workers/control.h"
 #include "workers/verbs.h"
 
-#define MAINTAIN_S		2
-#define CHECKPOINT_FRAMES	1000
-#define IDLE_US			((int64_t)10 * 1000000)
+#define MAINTAIN_S 2
+#define CHECKPOINT_FRAMES 1000
+#define IDLE_US ((int64_t)10 * 1000000)
 
 struct keeper {
-	struct hf_proc	 proc;
-	struct hf_keep	*keep;
+	struct hf_proc proc;
+	struct hf_keep *keep;
 	struct hf_inspect *inspect;
 	struct hf_control *control;
-	struct hf_verbs	 verbs;
-	char		*config_text;	/* that runs now */
-	char		 control_path[sizeof(((struct sockaddr_un *)0)->
-			    sun_path) + 1];
-	struct event	*timer;
-	int64_t		 commits;	/* as of the last look; -1: none */
-	int64_t		 idle_since_us;
-	bool		 shrunk;	/* since the last commit */
-	bool		 reap_again;	/* a reap failed */
+	struct hf_verbs verbs;
+	char *config_text; /* that runs now */
+	char control_path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+	struct event *timer;
+	int64_t commits; /* as of the last look; -1: none */
+	int64_t idle_since_us;
+	bool shrunk;	 /* since the last commit */
+	bool reap_again; /* a reap failed */
 };
 
 /* --- start ------------------------------------------------------------ */
@@ -68,12 +67,16 @@ check_exposure(struct keeper *k, struct hf_error *e)
 		return rc;
 	for (unsigned i = 0; i < o->n_listen; i++)
 		if (!hf_listen_is_loopback(o->listen[i]))
-			return hf_fail(e, HF_ECONFIG, "listen %s: no API key "
+			return hf_fail(e, HF_ECONFIG,
+			    "listen %s: no API key "
 			    "exists, so only loopback addresses are served; "
 			    "make a key on a loopback listener first "
-			    "(holdfastctl keys create TENANT)", o->listen[i]);
-	hf_log(HF_LOG_WARN, "keeper: no API key exists; loopback clients are "
-	    "served without one tenant=%s", HF_TENANT_DEFAULT);
+			    "(holdfastctl keys create TENANT)",
+			    o->listen[i]);
+	hf_log(HF_LOG_WARN,
+	    "keeper: no API key exists; loopback clients are "
+	    "served without one tenant=%s",
+	    HF_TENANT_DEFAULT);
 	return 0;
 }
 
@@ -86,13 +89,13 @@ recover(struct keeper *k, struct hf_recovered *rec, struct hf_error *e)
 
 	/* Restarted beside running workers: their turns must not be touched. */
 	if (!k->proc.opts->first)
-		return hf_keep_reap(k->keep, 0, 0, hf_gateway_make_body, NULL,
-		    rec, e);
+		return hf_keep_reap(
+		    k->keep, 0, 0, hf_gateway_make_body, NULL, rec, e);
 	rc = check_exposure(k, e);
 	if (rc < 0)
 		return rc;
-	rc = hf_keep_recover(k->keep, hf_gateway_make_body, NULL, &boot, rec,
-	    e);
+	rc =
+	    hf_keep_recover(k->keep, hf_gateway_make_body, NULL, &boot, rec, e);
 	if (rc == 0)
 		atomic_store(&h->boot, boot);
 	return rc;
@@ -117,11 +120,12 @@ reap(struct keeper *k, unsigned slot, uint64_t inc)
 	struct hf_ipc done = { .slot = slot, .inc = inc };
 
 	did_work(k);
-	if (hf_keep_reap(k->keep, slot, inc, hf_gateway_make_body, NULL, &rec,
-	    &e) < 0) {
-		hf_log(HF_LOG_ERROR, "keeper: leases of the dead are not "
-		    "settled slot=%u inc=%" PRIu64 " error=\"%s\"", slot, inc,
-		    e.text);
+	if (hf_keep_reap(
+		k->keep, slot, inc, hf_gateway_make_body, NULL, &rec, &e) < 0) {
+		hf_log(HF_LOG_ERROR,
+		    "keeper: leases of the dead are not "
+		    "settled slot=%u inc=%" PRIu64 " error=\"%s\"",
+		    slot, inc, e.text);
 		k->reap_again = true;
 		return;
 	}
@@ -138,8 +142,10 @@ checkpoint(struct keeper *k, int frames, bool shrink)
 	struct hf_error e = { 0 };
 
 	if (hf_keep_checkpoint(k->keep, frames, shrink, &e) < 0)
-		hf_log_limited(&limit, 60000, HF_LOG_WARN, "keeper: "
-		    "checkpoint failed error=\"%s\"", e.text);
+		hf_log_limited(&limit, 60000, HF_LOG_WARN,
+		    "keeper: "
+		    "checkpoint failed error=\"%s\"",
+		    e.text);
 }
 
 static void
@@ -176,9 +182,10 @@ note_config(struct keeper *k, int fd)
 
 	if (fstat(fd, &sb) == 0)
 		text = calloc(1, (size_t)sb.st_size + 1);
-	if (text == NULL || pread(fd, text, (size_t)sb.st_size, 0) !=
-	    (ssize_t)sb.st_size) {
-		hf_log(HF_LOG_WARN, "keeper: the new configuration cannot be "
+	if (text == NULL ||
+	    pread(fd, text, (size_t)sb.st_size, 0) != (ssize_t)sb.st_size) {
+		hf_log(HF_LOG_WARN,
+		    "keeper: the new configuration cannot be "
 		    "read; control clients are told the old one");
 		free(text);
 		return;
@@ -237,8 +244,8 @@ on_record(void *arg, const struct hf_ipc *r)
 			note_config(k, k->proc.passed);
 		break;
 	case HF_IPC_RELOADED:
-		hf_verb_reloaded(&k->verbs, r->b, r->a < 0 ? (int)r->a : 0,
-		    r->text);
+		hf_verb_reloaded(
+		    &k->verbs, r->b, r->a < 0 ? (int)r->a : 0, r->text);
 		break;
 	default:
 		break;
@@ -246,8 +253,8 @@ on_record(void *arg, const struct hf_ipc *r)
 }
 
 static int
-on_verb(void *arg, const char *verb, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
+on_verb(void *arg, const char *verb, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
 {
 	struct keeper *k = arg;
 
@@ -264,16 +271,21 @@ serve(struct keeper *k, struct hf_error *e)
 	int rc;
 
 	find_control_path(k);
-	k->verbs = (struct hf_verbs){ .keep = k->keep, .inspect = k->inspect,
-	    .shm = &k->proc.shm, .database = k->proc.opts->database,
-	    .listen = k->proc.opts->listen,
-	    .n_listen = k->proc.opts->n_listen, .store = &k->proc.store,
-	    .config_path = k->proc.opts->config,
-	    .control = k->control_path[0] == '\0' ? NULL : k->control_path,
-	    .ask_reload = ask_reload, .ask_end = ask_end, .arg = k };
+	k->verbs = (struct hf_verbs){ .keep = k->keep,
+		.inspect = k->inspect,
+		.shm = &k->proc.shm,
+		.database = k->proc.opts->database,
+		.listen = k->proc.opts->listen,
+		.n_listen = k->proc.opts->n_listen,
+		.store = &k->proc.store,
+		.config_path = k->proc.opts->config,
+		.control = k->control_path[0] == '\0' ? NULL : k->control_path,
+		.ask_reload = ask_reload,
+		.ask_end = ask_end,
+		.arg = k };
 	note_config(k, HF_FD_CONFIG);
-	rc = hf_control_new(&k->control, k->proc.base, HF_FD_CONTROL, on_verb,
-	    k, e);
+	rc = hf_control_new(
+	    &k->control, k->proc.base, HF_FD_CONTROL, on_verb, k, e);
 	if (rc < 0)
 		return rc;
 	k->commits = -1;
@@ -305,11 +317,12 @@ start(struct keeper *k, struct hf_error *e)
 	if (rc < 0)
 		return rc;
 	ready.a = (int64_t)atomic_load(&k->proc.shm.h->boot);
-	hf_log(HF_LOG_INFO, "keeper: ready boot=%" PRId64 " first=%s "
+	hf_log(HF_LOG_INFO,
+	    "keeper: ready boot=%" PRId64 " first=%s "
 	    "turns_interrupted=%" PRId64 " attempts_lost=%" PRId64
-	    " open_ms=%" PRId64, ready.a, k->proc.opts->first ? "yes" : "no",
-	    rec.turns_interrupted, rec.attempts_lost,
-	    (hf_now_us() - began) / 1000);
+	    " open_ms=%" PRId64,
+	    ready.a, k->proc.opts->first ? "yes" : "no", rec.turns_interrupted,
+	    rec.attempts_lost, (hf_now_us() - began) / 1000);
 	return hf_proc_tell(&k->proc, HF_IPC_READY, &ready);
 }
 

@@ -22,8 +22,8 @@
 
 #include "base/clock.h"
 
-#define BACKLOG		1024
-#define LOCK_RETRY_MS	20
+#define BACKLOG 1024
+#define LOCK_RETRY_MS 20
 
 /* The folder that 'path' lies in, if it is missing (one level). */
 static void
@@ -53,10 +53,14 @@ lock_taken(int fd, const char *path, struct hf_error *e)
 	text[n > 0 ? n : 0] = '\0';
 	pid = strtol(text, NULL, 10);
 	if (pid > 0)
-		return hf_fail(e, HF_ECONFLICT, "%s: another holdfast "
-		    "(pid %ld) serves this database", path, pid);
-	return hf_fail(e, HF_ECONFLICT, "%s: another process has locked "
-	    "this database", path);
+		return hf_fail(e, HF_ECONFLICT,
+		    "%s: another holdfast "
+		    "(pid %ld) serves this database",
+		    path, pid);
+	return hf_fail(e, HF_ECONFLICT,
+	    "%s: another process has locked "
+	    "this database",
+	    path);
 }
 
 static int
@@ -129,18 +133,17 @@ is_port(const char *z)
 {
 	size_t n = strspn(z, "0123456789");
 
-	return n >= 1 && n <= 5 && z[n] == '\0' &&
-	    strtol(z, NULL, 10) <= 65535;
+	return n >= 1 && n <= 5 && z[n] == '\0' && strtol(z, NULL, 10) <= 65535;
 }
 
 /* Split "host:port" or "[host]:port" and resolve it, numbers only. */
 static int
 resolve(const char *addr, struct addrinfo **ai, struct hf_error *e)
 {
-	const struct addrinfo hints = {
-		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
-		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM
-	};
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST |
+		    AI_NUMERICSERV | AI_PASSIVE,
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM };
 	const char *colon = strrchr(addr, ':');
 	char host[HF_ADDR_SIZE];
 	size_t n = colon == NULL ? 0 : (size_t)(colon - addr);
@@ -156,16 +159,19 @@ resolve(const char *addr, struct addrinfo **ai, struct hf_error *e)
 	if (getaddrinfo(host, colon + 1, &hints, ai) == 0)
 		return 0;
 bad:
-	return hf_fail(e, HF_ECONFIG, "listen: \"%s\" is not ADDRESS:PORT "
-	    "with a numeric address", addr);
+	return hf_fail(e, HF_ECONFIG,
+	    "listen: \"%s\" is not ADDRESS:PORT "
+	    "with a numeric address",
+	    addr);
 }
 
 static int
 bind_error(const char *addr, struct hf_error *e)
 {
 	int rc = errno == EADDRINUSE ? HF_ECONFLICT :
-	    errno == EACCES ? HF_EPERM :
-	    errno == EADDRNOTAVAIL ? HF_ECONFIG : HF_ESYS;
+	    errno == EACCES	     ? HF_EPERM :
+	    errno == EADDRNOTAVAIL   ? HF_ECONFIG :
+				       HF_ESYS;
 
 	hf_fail_errno(e, "listen: %s", addr);
 	return rc;
@@ -180,13 +186,15 @@ hf_listen_tcp(const char *addr, struct hf_error *e)
 	rc = resolve(addr, &ai, e);
 	if (rc < 0)
 		return rc;
-	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-	    0);
+	fd = socket(
+	    ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0) {
 		rc = hf_fail_errno(e, "listen: %s", addr);
-	} else if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
-	    sizeof(on)) < 0 || (ai->ai_family == AF_INET6 && setsockopt(fd,
-	    IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
+	} else if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) <
+		0 ||
+	    (ai->ai_family == AF_INET6 &&
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) <
+		    0) ||
 	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 ||
 	    listen(fd, BACKLOG) < 0) {
 		rc = bind_error(addr, e);
@@ -211,12 +219,16 @@ hf_listen_adopt(int fd, bool *is_control, struct hf_error *e)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &n) < 0)
-		return hf_fail_errno(e, "descriptor %d of the service "
-		    "manager", fd);
-	if (type != SOCK_STREAM || !listening || (domain != AF_UNIX &&
-	    domain != AF_INET && domain != AF_INET6))
-		return hf_fail(e, HF_ECONFIG, "descriptor %d of the service "
-		    "manager is no listening stream socket", fd);
+		return hf_fail_errno(e,
+		    "descriptor %d of the service "
+		    "manager",
+		    fd);
+	if (type != SOCK_STREAM || !listening ||
+	    (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6))
+		return hf_fail(e, HF_ECONFIG,
+		    "descriptor %d of the service "
+		    "manager is no listening stream socket",
+		    fd);
 	*is_control = domain == AF_UNIX;
 	if (!*is_control)
 		return set_options(fd, e);
@@ -236,11 +248,11 @@ hf_listen_name(int fd, char out[HF_ADDR_SIZE], struct hf_error *e)
 	memset(&ss, 0, sizeof(ss));
 	if (getsockname(fd, (void *)&ss, &n) < 0)
 		return hf_fail_errno(e, "getsockname");
-	if (getnameinfo((void *)&ss, n, host, sizeof(host), port,
-	    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+	if (getnameinfo((void *)&ss, n, host, sizeof(host), port, sizeof(port),
+		NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return hf_fail(e, HF_ESYS, "getnameinfo failed");
-	snprintf(out, HF_ADDR_SIZE, ss.ss_family == AF_INET6 ? "[%s]:%s" :
-	    "%s:%s", host, port);
+	snprintf(out, HF_ADDR_SIZE,
+	    ss.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 	return 0;
 }
 
@@ -269,25 +281,28 @@ hf_listen_is_loopback(const char *name)
 
 /* Something is at 'path': may we take it away? */
 static int
-clear_stale(const char *path, const struct sockaddr_un *sun,
-    struct hf_error *e)
+clear_stale(const char *path, const struct sockaddr_un *sun, struct hf_error *e)
 {
 	struct stat sb;
 	int fd, rc = 0;
 
 	if (lstat(path, &sb) < 0)
 		return errno == ENOENT ? 0 :
-		    hf_fail_errno(e, "control: %s", path);
+					 hf_fail_errno(e, "control: %s", path);
 	if (!S_ISSOCK(sb.st_mode))
-		return hf_fail(e, HF_ECONFLICT, "control: %s exists and is "
-		    "no socket", path);
+		return hf_fail(e, HF_ECONFLICT,
+		    "control: %s exists and is "
+		    "no socket",
+		    path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return hf_fail_errno(e, "control: socket");
 	if (connect(fd, (const void *)sun, sizeof(*sun)) == 0 ||
 	    errno == EAGAIN)
-		rc = hf_fail(e, HF_ECONFLICT, "control: %s is served by "
-		    "another process", path);
+		rc = hf_fail(e, HF_ECONFLICT,
+		    "control: %s is served by "
+		    "another process",
+		    path);
 	else if (errno == ECONNREFUSED && unlink(path) < 0)
 		rc = hf_fail_errno(e, "control: %s", path);
 	close(fd);
@@ -302,9 +317,10 @@ hf_listen_control(const char *path, struct hf_error *e)
 	int fd, rc;
 
 	if (strlen(path) >= sizeof(sun.sun_path))
-		return hf_fail(e, HF_ECONFIG, "control: %s: longer than the "
-		    "%zu bytes of a socket's path", path,
-		    sizeof(sun.sun_path) - 1);
+		return hf_fail(e, HF_ECONFIG,
+		    "control: %s: longer than the "
+		    "%zu bytes of a socket's path",
+		    path, sizeof(sun.sun_path) - 1);
 	memcpy(sun.sun_path, path, strlen(path));
 	make_parent(path, 0755);
 	rc = clear_stale(path, &sun, e);

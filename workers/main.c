@@ -16,10 +16,18 @@
 #include "workers/master.h"
 #include "workers/proc.h"
 
-#define DEFAULT_CONFIG	HF_SYSCONFDIR "/holdfast/holdfast.conf"
+#define DEFAULT_CONFIG HF_SYSCONFDIR "/holdfast/holdfast.conf"
 
-enum { OPT_ROLE = 256, OPT_SLOT, OPT_FIRST, OPT_DATABASE, OPT_KEY_FILE,
-	OPT_KEY_CREDENTIAL, OPT_LISTEN, OPT_HELP };
+enum {
+	OPT_ROLE = 256,
+	OPT_SLOT,
+	OPT_FIRST,
+	OPT_DATABASE,
+	OPT_KEY_FILE,
+	OPT_KEY_CREDENTIAL,
+	OPT_LISTEN,
+	OPT_HELP
+};
 
 static const struct option longopts[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -34,8 +42,7 @@ static const struct option longopts[] = {
 	{ "database", required_argument, NULL, OPT_DATABASE },
 	{ "key-file", required_argument, NULL, OPT_KEY_FILE },
 	{ "key-credential", required_argument, NULL, OPT_KEY_CREDENTIAL },
-	{ "listen", required_argument, NULL, OPT_LISTEN },
-	{ NULL, 0, NULL, 0 }
+	{ "listen", required_argument, NULL, OPT_LISTEN }, { NULL, 0, NULL, 0 }
 };
 
 static const char usage[] =
@@ -46,7 +53,7 @@ static const char usage[] =
 
 struct cmdline {
 	struct hf_proc_opts role;
-	bool	 has_role, test, version, help;
+	bool has_role, test, version, help;
 };
 
 static bool
@@ -98,7 +105,7 @@ parse(int argc, char **argv, struct cmdline *cl)
 		case 'v':
 			cl->version = true;
 			break;
-		case 'f':	/* it always does */
+		case 'f': /* it always does */
 			break;
 		case OPT_HELP:
 			cl->help = true;
@@ -110,9 +117,10 @@ parse(int argc, char **argv, struct cmdline *cl)
 			break;
 		}
 	}
-	return optind == argc && (!cl->has_role ||
-	    (cl->role.database != NULL &&
-	    cl->role.keeper == (cl->role.slot == HF_SHM_KEEPER)));
+	return optind == argc &&
+	    (!cl->has_role ||
+		(cl->role.database != NULL &&
+		    cl->role.keeper == (cl->role.slot == HF_SHM_KEEPER)));
 }
 
 static int
@@ -141,10 +149,10 @@ main(int argc, char **argv)
 	}
 	if (cl.has_role) {
 		/* Executed by a link of /proc, it would be called "exe". */
-		prctl(PR_SET_NAME, cl.role.keeper ? "holdfast-keeper" :
-		    "holdfast-worker");
+		prctl(PR_SET_NAME,
+		    cl.role.keeper ? "holdfast-keeper" : "holdfast-worker");
 		return cl.role.keeper ? hf_keeper_main(&cl.role) :
-		    hf_worker_main(&cl.role);
+					hf_worker_main(&cl.role);
 	}
 	if (cl.help) {
 		fputs(usage, stdout);

@@ -25,13 +25,13 @@
 #include "workers/master_internal.h"
 #include "workers/notify.h"
 
-#define LOCK_WAIT_MS	2000	/* the tree of a killed master needs to die */
+#define LOCK_WAIT_MS 2000 /* the tree of a killed master needs to die */
 
 static const struct hf_sm_state phase_table[] = {
-	[HF_PHASE_KEEPER] = { "keeper", HF_SM_BIT(HF_PHASE_WORKERS) |
-	    HF_SM_BIT(HF_PHASE_DRAINING) },
-	[HF_PHASE_WORKERS] = { "workers", HF_SM_BIT(HF_PHASE_RUNNING) |
-	    HF_SM_BIT(HF_PHASE_DRAINING) },
+	[HF_PHASE_KEEPER] = { "keeper",
+	    HF_SM_BIT(HF_PHASE_WORKERS) | HF_SM_BIT(HF_PHASE_DRAINING) },
+	[HF_PHASE_WORKERS] = { "workers",
+	    HF_SM_BIT(HF_PHASE_RUNNING) | HF_SM_BIT(HF_PHASE_DRAINING) },
 	[HF_PHASE_RUNNING] = { "running", HF_SM_BIT(HF_PHASE_DRAINING) },
 	[HF_PHASE_DRAINING] = { "draining", HF_SM_BIT(HF_PHASE_CLOSING) },
 	[HF_PHASE_CLOSING] = { "closing", HF_SM_BIT(HF_PHASE_DONE) },
@@ -95,8 +95,8 @@ open_sockets(struct hf_master *m, struct hf_error *e)
 static int
 open_signals(struct hf_master *m, struct hf_error *e)
 {
-	static const int wanted[] = { SIGCHLD, SIGTERM, SIGINT, SIGQUIT,
-	    SIGHUP, SIGUSR1, SIGUSR2 };
+	static const int wanted[] = { SIGCHLD, SIGTERM, SIGINT, SIGQUIT, SIGHUP,
+		SIGUSR1, SIGUSR2 };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -186,8 +186,8 @@ begin_end(struct hf_master *m, bool at_once)
 	int64_t ms = m->cur.conf->gateway.drain_ms;
 
 	if (m->phase.cur < HF_PHASE_DRAINING) {
-		hf_notify("STOPPING=1\nSTATUS=%s", at_once ? "Stopping." :
-		    "Draining.");
+		hf_notify("STOPPING=1\nSTATUS=%s",
+		    at_once ? "Stopping." : "Draining.");
 		hf_log(HF_LOG_INFO, "master: %s workers=%u drain_ms=%" PRId64,
 		    at_once ? "stopping" : "draining", hf_children_alive(m),
 		    at_once ? 0 : ms);
@@ -235,8 +235,7 @@ now_running(struct hf_master *m)
 {
 	hf_sm_move(&m->phase, HF_PHASE_RUNNING);
 	for (unsigned i = 0; i < m->n_listen; i++)
-		hf_log(HF_LOG_INFO, "listen: ready addr=%s",
-		    m->listen_name[i]);
+		hf_log(HF_LOG_INFO, "listen: ready addr=%s", m->listen_name[i]);
 	hf_log(HF_LOG_INFO, "master: ready workers=%u", m->cur.workers);
 	hf_notify("READY=1\nSTATUS=Serving.");
 }
@@ -282,14 +281,12 @@ handle_signals(struct hf_master *m)
 		switch (si.ssi_signo) {
 		case SIGTERM:
 		case SIGINT:
-			hf_log(HF_LOG_INFO, "master: signal=%u",
-			    si.ssi_signo);
+			hf_log(HF_LOG_INFO, "master: signal=%u", si.ssi_signo);
 			/* Asked twice: no more waiting. */
 			begin_end(m, m->phase.cur >= HF_PHASE_DRAINING);
 			break;
 		case SIGQUIT:
-			hf_log(HF_LOG_INFO, "master: signal=%u",
-			    si.ssi_signo);
+			hf_log(HF_LOG_INFO, "master: signal=%u", si.ssi_signo);
 			begin_end(m, true);
 			break;
 		case SIGHUP:
@@ -331,8 +328,8 @@ wait_events(struct hf_master *m, int64_t until_us)
 		if (m->child[i].fd < 0)
 			continue;
 		slot[n] = i;
-		p[n++] = (struct pollfd){ .fd = m->child[i].fd,
-		    .events = POLLIN };
+		p[n++] =
+		    (struct pollfd){ .fd = m->child[i].fd, .events = POLLIN };
 	}
 	if (us < 0)
 		us = 0;
@@ -378,14 +375,15 @@ hf_master_run(const char *conf_path)
 	m->cur.fd = m->next.fd = -1;
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
 		m->shm.wake_fd[i] = -1;
-	hf_sm_init(&m->phase, phase_table, hf_countof(phase_table),
-	    HF_PHASE_KEEPER);
+	hf_sm_init(
+	    &m->phase, phase_table, hf_countof(phase_table), HF_PHASE_KEEPER);
 	hf_children_init(m);
 	rc = set_up(m, &e);
 	if (rc == 0) {
-		hf_log(HF_LOG_INFO, "master: started version=%s config=%s "
-		    "database=%s", PACKAGE_VERSION, conf_path,
-		    m->first->gateway.database);
+		hf_log(HF_LOG_INFO,
+		    "master: started version=%s config=%s "
+		    "database=%s",
+		    PACKAGE_VERSION, conf_path, m->first->gateway.database);
 		run(m);
 		rc = m->exit_code;
 	} else {

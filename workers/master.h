@@ -8,6 +8,6 @@
 #include "base/hf.h"
 
 /* Runs until the service has ended; returns the exit code. */
-int	hf_master_run(const char *conf_path) HF_MUST_CHECK;
+int hf_master_run(const char *conf_path) HF_MUST_CHECK;
 
 #endif

@@ -51,7 +51,7 @@ static void
 ignore_signals(void)
 {
 	static const int sigs[] = { SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT,
-	    SIGUSR1, SIGUSR2 };
+		SIGUSR1, SIGUSR2 };
 
 	for (size_t i = 0; i < hf_countof(sigs); i++)
 		signal(sigs[i], SIG_IGN);
@@ -91,13 +91,15 @@ find_credential(struct hf_proc *r, struct hf_error *e)
 	if (r->opts->key_credential == NULL)
 		return 0;
 	if (dir == NULL)
-		return hf_fail(e, HF_ECONFIG, "master_key_credential: the "
+		return hf_fail(e, HF_ECONFIG,
+		    "master_key_credential: the "
 		    "service manager passed no credentials");
 	hf_buf_init(&path, 4096);
 	hf_buf_printf(&path, "%s/%s", dir, r->opts->key_credential);
 	if (!hf_buf_ok(&path)) {
 		hf_buf_free(&path);
-		return hf_fail(e, HF_ECONFIG, "master_key_credential: path "
+		return hf_fail(e, HF_ECONFIG,
+		    "master_key_credential: path "
 		    "too long");
 	}
 	r->credential = hf_buf_take(&path, &size);
@@ -105,8 +107,8 @@ find_credential(struct hf_proc *r, struct hf_error *e)
 }
 
 int
-hf_proc_init(struct hf_proc *r, const struct hf_proc_opts *o,
-    struct hf_error *e)
+hf_proc_init(
+    struct hf_proc *r, const struct hf_proc_opts *o, struct hf_error *e)
 {
 	int rc;
 
@@ -130,13 +132,12 @@ hf_proc_init(struct hf_proc *r, const struct hf_proc_opts *o,
 	if (rc < 0)
 		return rc;
 	hf_log_set_level((enum hf_log_level)r->conf->gateway.log_level);
-	r->store = (struct hf_store_conf){
-		.path = o->database, .key_file = o->key_file,
+	r->store = (struct hf_store_conf){ .path = o->database,
+		.key_file = o->key_file,
 		.key_credential = r->credential,
 		.sync_full = r->conf->gateway.synchronous == HF_SYNC_FULL,
 		.queue_limit = (unsigned)r->conf->gateway.queue_limit,
-		.shm = &r->shm
-	};
+		.shm = &r->shm };
 	return 0;
 }
 
@@ -178,7 +179,7 @@ on_parent(evutil_socket_t fd, short what, void *arg)
 			hf_log_limited(&limit, 1000, HF_LOG_WARN,
 			    "proc: bad record of the master dropped");
 		else
-			_exit(1);	/* the master is gone */
+			_exit(1); /* the master is gone */
 	}
 }
 
@@ -189,8 +190,8 @@ on_beat(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	atomic_fetch_add_explicit(&r->shm.h->slot[r->shm.self].beat_loop, 1,
-	    memory_order_relaxed);
+	atomic_fetch_add_explicit(
+	    &r->shm.h->slot[r->shm.self].beat_loop, 1, memory_order_relaxed);
 	hf_count(&r->shm, HF_C_loop_beats, 1);
 }
 
@@ -207,8 +208,8 @@ hf_proc_attach(struct hf_proc *r,
 	every.tv_usec = ms % 1000 * 1000;
 	r->record = record;
 	r->arg = arg;
-	r->parent_event = event_new(r->base, HF_FD_PARENT,
-	    EV_READ | EV_PERSIST, on_parent, r);
+	r->parent_event = event_new(
+	    r->base, HF_FD_PARENT, EV_READ | EV_PERSIST, on_parent, r);
 	r->beat_event = event_new(r->base, -1, EV_PERSIST, on_beat, r);
 	if (r->parent_event == NULL || r->beat_event == NULL ||
 	    event_add(r->parent_event, NULL) < 0 ||
@@ -219,8 +220,8 @@ hf_proc_attach(struct hf_proc *r,
 }
 
 int
-hf_proc_tell(const struct hf_proc *r, enum hf_ipc_type type,
-    const struct hf_ipc *about)
+hf_proc_tell(
+    const struct hf_proc *r, enum hf_ipc_type type, const struct hf_ipc *about)
 {
 	struct hf_ipc rec = { 0 };
 

@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "workers/notify.h"
 
-#define CONFIG_MAX	((size_t)4 * 1024 * 1024)
+#define CONFIG_MAX ((size_t)4 * 1024 * 1024)
 
 static int
 read_file(const char *path, struct hf_buf *out, struct hf_error *e)
@@ -43,8 +43,8 @@ read_file(const char *path, struct hf_buf *out, struct hf_error *e)
 	if (n < 0)
 		return HF_ECONFIG;
 	if (!hf_buf_ok(out))
-		return hf_fail(e, HF_ECONFIG, "%s: larger than %zu bytes",
-		    path, CONFIG_MAX);
+		return hf_fail(e, HF_ECONFIG, "%s: larger than %zu bytes", path,
+		    CONFIG_MAX);
 	if (out->size > 0 && memchr(out->data, '\0', out->size) != NULL)
 		return hf_fail(e, HF_ECONFIG, "%s: holds a NUL byte", path);
 	return 0;
@@ -53,14 +53,14 @@ read_file(const char *path, struct hf_buf *out, struct hf_error *e)
 static int
 freeze(const struct hf_buf *text, struct hf_error *e)
 {
-	int fd = memfd_create("holdfast-config",
-	    MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd =
+	    memfd_create("holdfast-config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return hf_fail_errno(e, "memfd_create");
 	if (pwrite(fd, text->data, text->size, 0) != (ssize_t)text->size ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW |
-	    F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+	    fcntl(fd, F_ADD_SEALS,
+		F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
 		hf_fail_errno(e, "configuration memfd");
 		close(fd);
 		return HF_ESYS;
@@ -81,8 +81,8 @@ cores(void)
 }
 
 int
-hf_generation_load(struct hf_master *m, struct hf_generation *g,
-    struct hf_error *e)
+hf_generation_load(
+    struct hf_master *m, struct hf_generation *g, struct hf_error *e)
 {
 	struct hf_buf text;
 	int rc;
@@ -92,8 +92,8 @@ hf_generation_load(struct hf_master *m, struct hf_generation *g,
 	hf_buf_put(&text, "", 0);
 	rc = read_file(m->conf_path, &text, e);
 	if (rc == 0)
-		rc = hf_conf_parse(m->conf_path,
-		    text.size == 0 ? "" : text.data, &g->conf, e);
+		rc = hf_conf_parse(
+		    m->conf_path, text.size == 0 ? "" : text.data, &g->conf, e);
 	if (rc == 0) {
 		g->fd = freeze(&text, e);
 		rc = g->fd < 0 ? g->fd : 0;
@@ -105,7 +105,8 @@ hf_generation_load(struct hf_master *m, struct hf_generation *g,
 	}
 	g->number = ++m->generations;
 	g->workers = g->conf->gateway.workers > 0 ?
-	    (unsigned)g->conf->gateway.workers : cores();
+	    (unsigned)g->conf->gateway.workers :
+	    cores();
 	if (g->workers > HF_MASTER_WORKERS)
 		g->workers = HF_MASTER_WORKERS;
 	return 0;
@@ -146,8 +147,10 @@ refuse_if(struct hf_master *m, bool changed, const char *key)
 
 	if (!changed)
 		return;
-	hf_log(HF_LOG_WARN, "reload: key=%s changed and needs a restart; the "
-	    "old value stays", key);
+	hf_log(HF_LOG_WARN,
+	    "reload: key=%s changed and needs a restart; the "
+	    "old value stays",
+	    key);
 	snprintf(m->reload_note + n, sizeof(m->reload_note) - n, "%s%s",
 	    n > 0 ? ", " : "", key);
 }
@@ -168,8 +171,9 @@ refuse_fixed(struct hf_master *m, const struct hf_conf_gateway *old,
 	refuse_if(m, !same(old->control, new->control), "control");
 	refuse_if(m, !same(old->master_key_file, new->master_key_file),
 	    "master_key_file");
-	refuse_if(m, !same(old->master_key_credential,
-	    new->master_key_credential), "master_key_credential");
+	refuse_if(m,
+	    !same(old->master_key_credential, new->master_key_credential),
+	    "master_key_credential");
 }
 
 /* Tell the service manager and who asked that the reload is over, however it
@@ -198,8 +202,8 @@ hf_reload_cancel(struct hf_master *m)
 {
 	m->reload_wanted = false;
 	if (m->reload_asked > 0)
-		hf_keeper_reloaded(m, m->reload_asked, HF_EBUSY,
-		    "the daemon is stopping");
+		hf_keeper_reloaded(
+		    m, m->reload_asked, HF_EBUSY, "the daemon is stopping");
 }
 
 static void
@@ -216,8 +220,10 @@ begin(struct hf_master *m)
 	hf_notify("RELOADING=1\nMONOTONIC_USEC=%" PRId64, hf_now_us());
 	rc = hf_generation_load(m, &m->next, &e);
 	if (rc < 0) {
-		hf_log(HF_LOG_ERROR, "reload: refused, the old configuration "
-		    "stays: %s", e.text);
+		hf_log(HF_LOG_ERROR,
+		    "reload: refused, the old configuration "
+		    "stays: %s",
+		    e.text);
 		reload_over(m, "Reload refused; the old configuration stays.",
 		    rc, e.text);
 		return;
@@ -234,16 +240,20 @@ hf_reload_abandon(struct hf_master *m, const char *reason)
 {
 	char why[160];
 
-	hf_log(HF_LOG_ERROR, "reload: failed, the old configuration stays "
-	    "generation=%u reason=%s", m->next.number, reason);
+	hf_log(HF_LOG_ERROR,
+	    "reload: failed, the old configuration stays "
+	    "generation=%u reason=%s",
+	    m->next.number, reason);
 	for (unsigned i = 1; i < HF_SHM_SLOTS; i++)
 		if (m->child[i].generation == m->next.number)
 			hf_child_stop(m, i);
 	hf_generation_free(m, &m->next);
-	snprintf(why, sizeof(why), "the new workers do not start (%s); the "
-	    "old configuration stays", reason);
-	reload_over(m, "Reload failed; the old configuration stays.",
-	    HF_ESYS, why);
+	snprintf(why, sizeof(why),
+	    "the new workers do not start (%s); the "
+	    "old configuration stays",
+	    reason);
+	reload_over(
+	    m, "Reload failed; the old configuration stays.", HF_ESYS, why);
 }
 
 /* The new generation takes over. */
@@ -263,8 +273,10 @@ promote(struct hf_master *m)
 	atomic_store(&m->shm.h->config_generation, m->cur.number);
 	hf_log_set_level((enum hf_log_level)m->cur.conf->gateway.log_level);
 	hf_keeper_config(m);
-	hf_log(HF_LOG_INFO, "reload: serving generation=%u workers=%u "
-	    "draining=%u", m->cur.number, m->cur.workers,
+	hf_log(HF_LOG_INFO,
+	    "reload: serving generation=%u workers=%u "
+	    "draining=%u",
+	    m->cur.number, m->cur.workers,
 	    hf_children_count(m, old, HF_LIFE_DRAINING));
 	reload_over(m, "Serving.", 0, m->reload_note);
 }
@@ -272,8 +284,9 @@ promote(struct hf_master *m)
 void
 hf_reload_step(struct hf_master *m)
 {
-	if (m->next.conf != NULL && hf_children_count(m, m->next.number,
-	    HF_LIFE_READY) == m->next.workers)
+	if (m->next.conf != NULL &&
+	    hf_children_count(m, m->next.number, HF_LIFE_READY) ==
+		m->next.workers)
 		promote(m);
 	if (m->retiring && hf_children_count(m, 0, HF_LIFE_DRAINING) == 0 &&
 	    hf_children_count(m, 0, HF_LIFE_STOPPING) == 0) {

@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/shm.h"
 
-#define SELF_EXE	"/proc/self/exe"
+#define SELF_EXE "/proc/self/exe"
 
 /* After fork: async-signal-safe calls only. */
 static HF_NORETURN void
@@ -51,15 +51,14 @@ child_exec(char *const argv[], const int *fd, unsigned n, pid_t parent)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		child_fail("prctl");
-	if (getppid() != parent)	/* it died before the line above */
+	if (getppid() != parent) /* it died before the line above */
 		_exit(1);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		child_fail("/dev/null");
 	/* First out of the way of every target number, then into place. */
 	for (unsigned i = 0; i < n; i++) {
-		tmp[i] = fcntl(fd[i] < 0 ? null : fd[i], F_DUPFD_CLOEXEC,
-		    top);
+		tmp[i] = fcntl(fd[i] < 0 ? null : fd[i], F_DUPFD_CLOEXEC, top);
 		if (tmp[i] < 0)
 			child_fail("descriptor table");
 	}

@@ -8,10 +8,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define FIRST_WAIT_MS	1000
-#define LONGEST_WAIT_MS	60000
+#define FIRST_WAIT_MS 1000
+#define LONGEST_WAIT_MS 60000
 /* Who lived this long before failing starts at the first wait again. */
-#define FORGIVE_US	((int64_t)60 * 1000000)
+#define FORGIVE_US ((int64_t)60 * 1000000)
 
 bool
 hf_death_outside(int status)
@@ -63,8 +63,8 @@ fault(const struct hf_death *d, int64_t now_us, hf_random_fn rnd, void *arg,
 		return;
 	}
 	out->verdict = HF_RESTART_AFTER;
-	out->after_ms = hf_backoff_ms(n, FIRST_WAIT_MS, LONGEST_WAIT_MS, 0,
-	    rnd, arg);
+	out->after_ms =
+	    hf_backoff_ms(n, FIRST_WAIT_MS, LONGEST_WAIT_MS, 0, rnd, arg);
 	out->at_us = now_us + out->after_ms * 1000;
 	out->failures = n + 1;
 	out->reason = "failed_before_work";

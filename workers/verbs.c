@@ -13,41 +13,41 @@
 #include "workers/verbs_int.h"
 #include "workers/view.h"
 
-#define LIST_MOST	10000	/* sessions in one reply */
-#define LIST_DEFAULT	50
-#define NAME_MOST	64	/* bytes of a tenant's name or a label */
-#define STEP_US		20000	/* how long others wait for one step */
-#define PROGRESS_US	1000000	/* a client hears that it goes on */
+#define LIST_MOST 10000 /* sessions in one reply */
+#define LIST_DEFAULT 50
+#define NAME_MOST 64	    /* bytes of a tenant's name or a label */
+#define STEP_US 20000	    /* how long others wait for one step */
+#define PROGRESS_US 1000000 /* a client hears that it goes on */
 
 /* A walk over rows: where the frames go, and how it ended.  The state of a
  * long reply too. */
 struct walk {
-	struct hf_verbs	*v;
-	struct hf_reply	*reply;
-	struct hf_error	*e;
-	int		 rc;
-	bool		 stopped;	/* the piece is full: there is more */
-	const struct hf_id *only;	/* keys: this one alone, or NULL */
-	const char	*secret;	/* keys: shown with it, or NULL */
+	struct hf_verbs *v;
+	struct hf_reply *reply;
+	struct hf_error *e;
+	int rc;
+	bool stopped;		  /* the piece is full: there is more */
+	const struct hf_id *only; /* keys: this one alone, or NULL */
+	const char *secret;	  /* keys: shown with it, or NULL */
 	/* Of long replies. */
 	struct hf_cursor at;
-	char		*tenant, *before;	/* owned, or NULL */
-	int64_t		 left;		/* sessions that may still be told */
-	struct hf_id	 session;	/* of the last session seen */
-	int		 phase;		/* 0 turns, 1 items, 2 attempts */
-	bool		 contents, attempts;
+	char *tenant, *before; /* owned, or NULL */
+	int64_t left;	       /* sessions that may still be told */
+	struct hf_id session;  /* of the last session seen */
+	int phase;	       /* 0 turns, 1 items, 2 attempts */
+	bool contents, attempts;
 	struct hf_verified sum;
-	int64_t		 said_us;	/* when the client heard of it last */
+	int64_t said_us; /* when the client heard of it last */
 };
 
 /* --- frames ----------------------------------------------------------- */
 
 int
-hf_verb_send(struct hf_reply *reply, const char *kind, json_t *row,
-    struct hf_error *e)
+hf_verb_send(
+    struct hf_reply *reply, const char *kind, json_t *row, struct hf_error *e)
 {
-	return hf_reply_data(reply, row == NULL ? NULL :
-	    json_pack("{s:o}", kind, row), e);
+	return hf_reply_data(
+	    reply, row == NULL ? NULL : json_pack("{s:o}", kind, row), e);
 }
 
 /* Nonzero stops the walk: it failed, or this piece of the reply is full. */
@@ -108,7 +108,7 @@ static const char *
 slot_state(uint32_t s)
 {
 	static const char *const name[] = { "free", "starting", "ready",
-	    "draining" };
+		"draining" };
 
 	return s < hf_countof(name) ? name[s] : "unknown";
 }
@@ -124,15 +124,17 @@ processes(const struct hf_shm *shm)
 
 		if (state == HF_SLOT_FREE)
 			continue;
-		json_array_append_new(list, json_pack("{s:i, s:s, s:i, s:I, "
-		    "s:s, s:I, s:I}", "slot", (int)i, "role",
-		    i == HF_SHM_KEEPER ? "keeper" : "worker", "pid",
-		    (int)atomic_load(&s->pid), "inc",
-		    (json_int_t)atomic_load(&s->inc), "state",
-		    slot_state(state), "worked",
-		    (json_int_t)atomic_load(&s->worked), "in_flight",
-		    (json_int_t)atomic_load(
-		    &s->counters[HF_C_turns_in_flight])));
+		json_array_append_new(list,
+		    json_pack("{s:i, s:s, s:i, s:I, "
+			      "s:s, s:I, s:I}",
+			"slot", (int)i, "role",
+			i == HF_SHM_KEEPER ? "keeper" : "worker", "pid",
+			(int)atomic_load(&s->pid), "inc",
+			(json_int_t)atomic_load(&s->inc), "state",
+			slot_state(state), "worked",
+			(json_int_t)atomic_load(&s->worked), "in_flight",
+			(json_int_t)atomic_load(
+			    &s->counters[HF_C_turns_in_flight])));
 	}
 	return list;
 }
@@ -168,19 +170,21 @@ verb_status(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
 		return rc;
 	listen = json_array();
 	for (unsigned i = 0; i < v->n_listen; i++)
-		json_array_append_new(listen,
-		    hf_json_text(hf_str(v->listen[i])));
+		json_array_append_new(
+		    listen, hf_json_text(hf_str(v->listen[i])));
 	store = hf_json_view(&hf_view_stats, &st);
-	return hf_verb_send(reply, "status", json_pack("{s:s, s:i, s:I, s:I, "
-	    "s:I, s:i, s:o, s:o, s:o, s:o, s:o}", "version", PACKAGE_VERSION,
-	    "pid", (int)getppid(),
-	    "started_us", (json_int_t)h->started_wall_us,
-	    "uptime_ms", (json_int_t)(hf_wall_us() - h->started_wall_us) /
-	    1000, "boot", (json_int_t)atomic_load(&h->boot),
-	    "config_generation", (int)atomic_load(&h->config_generation),
-	    "listen", listen, "database", hf_json_text(hf_str(v->database)),
-	    "processes", processes(v->shm), "store", store,
-	    "counters", counters(v->shm)), e);
+	return hf_verb_send(reply, "status",
+	    json_pack("{s:s, s:i, s:I, s:I, "
+		      "s:I, s:i, s:o, s:o, s:o, s:o, s:o}",
+		"version", PACKAGE_VERSION, "pid", (int)getppid(), "started_us",
+		(json_int_t)h->started_wall_us, "uptime_ms",
+		(json_int_t)(hf_wall_us() - h->started_wall_us) / 1000, "boot",
+		(json_int_t)atomic_load(&h->boot), "config_generation",
+		(int)atomic_load(&h->config_generation), "listen", listen,
+		"database", hf_json_text(hf_str(v->database)), "processes",
+		processes(v->shm), "store", store, "counters",
+		counters(v->shm)),
+	    e);
 }
 
 /* --- sessions --------------------------------------------------------- */
@@ -209,8 +213,8 @@ send_item(void *arg, const struct hf_item_info *i)
 
 	if (!seen.has_heard)
 		seen.heard = HF_STR_NONE;
-	return send_view(w, w->contents ? &hf_view_contents : &hf_view_item,
-	    &seen);
+	return send_view(
+	    w, w->contents ? &hf_view_contents : &hf_view_item, &seen);
 }
 
 static int
@@ -223,15 +227,15 @@ static int
 step_list(struct hf_reply *r, void *state, struct hf_error *e)
 {
 	struct walk *w = state;
-	struct hf_session_filter f = { .tenant = w->tenant,
-	    .before = w->before, .limit = w->left };
+	struct hf_session_filter f = {
+		.tenant = w->tenant, .before = w->before, .limit = w->left
+	};
 	int rc;
 
 	resume(w, r, e);
 	if (w->left == 0)
 		return 0;
-	rc = hf_inspect_sessions(w->v->inspect, &f, &w->at, send_session, w,
-	    e);
+	rc = hf_inspect_sessions(w->v->inspect, &f, &w->at, send_session, w, e);
 	rc = ended(w, rc);
 	return rc < 0 ? rc : w->stopped;
 }
@@ -254,8 +258,10 @@ verb_sessions_list(struct hf_verbs *v, const json_t *args,
 	if (limit != NULL && !json_is_null(limit)) {
 		n = json_integer_value(limit);
 		if (!json_is_integer(limit) || n < 1 || n > LIST_MOST)
-			return hf_fail(e, HF_EINVAL, "args.limit must be 1 "
-			    "to %d", LIST_MOST);
+			return hf_fail(e, HF_EINVAL,
+			    "args.limit must be 1 "
+			    "to %d",
+			    LIST_MOST);
 	}
 	w = new_walk(v, e);
 	if (w == NULL)
@@ -277,14 +283,15 @@ show_phase(struct walk *w, struct hf_error *e)
 
 	switch (w->phase) {
 	case 0:
-		return hf_inspect_turns(in, &w->session, &w->at, send_turn, w,
-		    e);
+		return hf_inspect_turns(
+		    in, &w->session, &w->at, send_turn, w, e);
 	case 1:
-		return hf_inspect_items(in, &w->session, &w->at, send_item, w,
-		    e);
+		return hf_inspect_items(
+		    in, &w->session, &w->at, send_item, w, e);
 	default:
-		return !w->attempts ? 0 : hf_inspect_attempts(in, &w->session,
-		    &w->at, send_attempt, w, e);
+		return !w->attempts ? 0 :
+				      hf_inspect_attempts(in, &w->session,
+					  &w->at, send_attempt, w, e);
 	}
 }
 
@@ -308,8 +315,8 @@ step_show(struct hf_reply *r, void *state, struct hf_error *e)
 
 /* args.key and args.tenant: the session that they name. */
 static int
-arg_session(struct walk *w, const json_t *args, hf_session_fn cb,
-    struct hf_error *e)
+arg_session(
+    struct walk *w, const json_t *args, hf_session_fn cb, struct hf_error *e)
 {
 	const char *tenant, *key;
 	int rc;
@@ -367,14 +374,15 @@ step_verify(struct hf_reply *r, void *state, struct hf_error *e)
 
 	resume(w, r, e);
 	while (rc > 0 && !w->stopped && hf_now_us() < until)
-		rc = ended(w, hf_verify_next(w->v->inspect, &w->at,
-		    send_finding, w, &w->sum, e));
+		rc = ended(w,
+		    hf_verify_next(
+			w->v->inspect, &w->at, send_finding, w, &w->sum, e));
 	if (rc == 0)
 		return send_verified(w);
 	if (rc > 0 && until - w->said_us > PROGRESS_US) {
 		w->said_us = until;
-		send_row(w, "progress", hf_json_view(&hf_view_verified,
-		    &w->sum));
+		send_row(
+		    w, "progress", hf_json_view(&hf_view_verified, &w->sum));
 	}
 	return ended(w, rc);
 }
@@ -386,8 +394,9 @@ step_verify_one(struct hf_reply *r, void *state, struct hf_error *e)
 	int rc;
 
 	resume(w, r, e);
-	rc = ended(w, hf_verify_session(w->v->inspect, &w->session,
-	    send_finding, w, &w->sum, e));
+	rc = ended(w,
+	    hf_verify_session(
+		w->v->inspect, &w->session, send_finding, w, &w->sum, e));
 	return rc == 0 ? send_verified(w) : rc;
 }
 
@@ -409,10 +418,11 @@ verb_sessions_verify(struct hf_verbs *v, const json_t *args,
 
 	if (w == NULL)
 		return HF_ENOMEM;
-	hf_reply_go_on(reply, all ? step_verify : step_verify_one, drop_walk,
-	    w);
+	hf_reply_go_on(
+	    reply, all ? step_verify : step_verify_one, drop_walk, w);
 	if (all && json_object_get(args, "key") != NULL)
-		return hf_fail(e, HF_EINVAL, "args.key and args.all exclude "
+		return hf_fail(e, HF_EINVAL,
+		    "args.key and args.all exclude "
 		    "each other");
 	return all ? 0 : arg_session(w, args, note_session, e);
 }
@@ -430,14 +440,13 @@ step_locks(struct hf_reply *r, void *state, struct hf_error *e)
 	int rc;
 
 	resume(w, r, e);
-	rc = ended(w, hf_inspect_locks(w->v->inspect, &w->at, send_lock, w,
-	    e));
+	rc = ended(w, hf_inspect_locks(w->v->inspect, &w->at, send_lock, w, e));
 	return rc < 0 ? rc : w->stopped;
 }
 
 static int
-verb_locks_list(struct hf_verbs *v, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
+verb_locks_list(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
 {
 	struct walk *w = new_walk(v, e);
 
@@ -462,13 +471,14 @@ send_key(void *arg, const struct hf_key_info *k)
 	if (row != NULL && w->secret != NULL)
 		json_object_set_new(row, "secret", json_string(w->secret));
 	send_row(w, "key", row);
-	return w->rc;	/* a list of keys is short: all at once */
+	return w->rc; /* a list of keys is short: all at once */
 }
 
 static bool
 plain_name(const char *z)
 {
-	size_t n = strspn(z, "abcdefghijklmnopqrstuvwxyz"
+	size_t n = strspn(z,
+	    "abcdefghijklmnopqrstuvwxyz"
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
 	return n > 0 && n <= NAME_MOST && z[n] == '\0';
@@ -486,8 +496,8 @@ plain_label(const char *z)
 }
 
 static int
-verb_keys_create(struct hf_verbs *v, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
+verb_keys_create(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
 {
 	struct walk w = { .reply = reply, .e = e };
 	char secret[HF_SECRET_SIZE];
@@ -501,13 +511,17 @@ verb_keys_create(struct hf_verbs *v, const json_t *args,
 	if (rc < 0)
 		return rc;
 	if (tenant == NULL || !plain_name(tenant))
-		return hf_fail(e, HF_EINVAL, "args.tenant must be 1 to %d of "
-		    "the characters A-Z a-z 0-9 . _ -", NAME_MOST);
+		return hf_fail(e, HF_EINVAL,
+		    "args.tenant must be 1 to %d of "
+		    "the characters A-Z a-z 0-9 . _ -",
+		    NAME_MOST);
 	if (label != NULL && !plain_label(label))
-		return hf_fail(e, HF_EINVAL, "args.label: at most %d bytes, "
-		    "no control characters", NAME_MOST);
-	rc = hf_keep_key_create(v->keep, tenant, label == NULL ? "" : label,
-	    &id, secret, e);
+		return hf_fail(e, HF_EINVAL,
+		    "args.label: at most %d bytes, "
+		    "no control characters",
+		    NAME_MOST);
+	rc = hf_keep_key_create(
+	    v->keep, tenant, label == NULL ? "" : label, &id, secret, e);
 	if (rc < 0)
 		return rc;
 	w.only = &id;
@@ -518,8 +532,8 @@ verb_keys_create(struct hf_verbs *v, const json_t *args,
 }
 
 static int
-verb_keys_list(struct hf_verbs *v, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
+verb_keys_list(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
 {
 	struct walk w = { .reply = reply, .e = e };
 	int rc;
@@ -530,8 +544,8 @@ verb_keys_list(struct hf_verbs *v, const json_t *args,
 }
 
 static int
-verb_keys_revoke(struct hf_verbs *v, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
+verb_keys_revoke(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
 {
 	struct walk w = { .reply = reply, .e = e };
 	const char *prefix;
@@ -554,29 +568,24 @@ verb_keys_revoke(struct hf_verbs *v, const json_t *args,
 /* --- dispatch --------------------------------------------------------- */
 
 static const struct {
-	const char	*verb;
-	hf_verb_fn	*run;
-} table[] = {
-	{ "status", verb_status },
-	{ "check", hf_verb_check },
+	const char *verb;
+	hf_verb_fn *run;
+} table[] = { { "status", verb_status }, { "check", hf_verb_check },
 	{ "sessions.list", verb_sessions_list },
 	{ "sessions.show", verb_sessions_show },
 	{ "sessions.verify", verb_sessions_verify },
-	{ "locks.list", verb_locks_list },
-	{ "keys.create", verb_keys_create },
-	{ "keys.list", verb_keys_list },
-	{ "keys.revoke", verb_keys_revoke },
+	{ "locks.list", verb_locks_list }, { "keys.create", verb_keys_create },
+	{ "keys.list", verb_keys_list }, { "keys.revoke", verb_keys_revoke },
 	{ "providers.list", hf_verb_providers },
-	{ "config.show", hf_verb_config_show },
-	{ "reload", hf_verb_reload },
-	{ "drain", hf_verb_drain }
-};
+	{ "config.show", hf_verb_config_show }, { "reload", hf_verb_reload },
+	{ "drain", hf_verb_drain } };
 
 /* Every verb of the protocol that verbs.def names has a row here. */
-#define HF_VERB(verb, words, flags, help) + (((flags) & HF_VERB_LOCAL) == 0)
+#define HF_VERB(verb, words, flags, help) +(((flags)&HF_VERB_LOCAL) == 0)
 _Static_assert(hf_countof(table) == 0
 #include "base/verbs.def"
-    , "verbs.def and this table differ");
+    ,
+    "verbs.def and this table differ");
 #undef HF_VERB
 
 int

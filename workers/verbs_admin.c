@@ -17,9 +17,8 @@
 
 /* --- check ------------------------------------------------------------ */
 
-static HF_PRINTF(5, 6) int
-send_check(struct hf_reply *r, const char *name, bool ok, struct hf_error *e,
-    const char *fmt, ...)
+static HF_PRINTF(5, 6) int send_check(struct hf_reply *r, const char *name,
+    bool ok, struct hf_error *e, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -27,8 +26,10 @@ send_check(struct hf_reply *r, const char *name, bool ok, struct hf_error *e,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return hf_verb_send(r, "check", json_pack("{s:s, s:b, s:o}", "name",
-	    name, "ok", ok, "text", hf_json_text(hf_str(text))), e);
+	return hf_verb_send(r, "check",
+	    json_pack("{s:s, s:b, s:o}", "name", name, "ok", ok, "text",
+		hf_json_text(hf_str(text))),
+	    e);
 }
 
 static int
@@ -54,15 +55,16 @@ check_store(struct hf_verbs *v, struct hf_reply *r, struct hf_error *e)
 	struct hf_error why = { 0 };
 	int rc = hf_inspect_stats(v->inspect, &st, &why);
 
-	rc = rc < 0 ? send_check(r, "readable", false, e, "%s: %s",
-	    v->database, why.text) : send_check(r, "readable", true, e,
-	    "%s, schema %d", v->database, st.schema_version);
+	rc = rc < 0 ? send_check(r, "readable", false, e, "%s: %s", v->database,
+			  why.text) :
+		      send_check(r, "readable", true, e, "%s, schema %d",
+			  v->database, st.schema_version);
 	if (rc < 0)
 		return rc;
 	why = (struct hf_error){ 0 };
 	rc = hf_keep_probe(v->store, &why);
-	return send_check(r, "writable", rc == 0, e, "%s", rc == 0 ?
-	    "a transaction was committed" : why.text);
+	return send_check(r, "writable", rc == 0, e, "%s",
+	    rc == 0 ? "a transaction was committed" : why.text);
 }
 
 /* The file as it is now, read as this process would at a reload. */
@@ -81,9 +83,11 @@ check_config(struct hf_verbs *v, struct hf_reply *r, struct hf_error *e)
 	    strcmp(text, v->config_text) == 0;
 	hf_conf_free(c);
 	free(text);
-	return send_check(r, "config", rc == 0, e, "%s%s", rc == 0 ?
-	    v->config_path : why.text, rc != 0 ? "" : same ? " is valid" :
-	    " is valid, and has changed since it was read: reload");
+	return send_check(r, "config", rc == 0, e, "%s%s",
+	    rc == 0 ? v->config_path : why.text,
+	    rc != 0  ? "" :
+		same ? " is valid" :
+		       " is valid, and has changed since it was read: reload");
 }
 
 int
@@ -94,9 +98,10 @@ hf_verb_check(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
 	int rc;
 
 	(void)args;
-	rc = hf_verb_send(reply, "daemon", json_pack("{s:s, s:i, s:I}",
-	    "version", PACKAGE_VERSION, "pid", (int)getppid(), "boot",
-	    (json_int_t)atomic_load(&h->boot)), e);
+	rc = hf_verb_send(reply, "daemon",
+	    json_pack("{s:s, s:i, s:I}", "version", PACKAGE_VERSION, "pid",
+		(int)getppid(), "boot", (json_int_t)atomic_load(&h->boot)),
+	    e);
 	if (rc == 0)
 		rc = check_workers(v, reply, e);
 	if (rc == 0)
@@ -112,7 +117,8 @@ static int
 running(struct hf_verbs *v, struct hf_conf **out, struct hf_error *e)
 {
 	if (v->config_text == NULL)
-		return hf_fail(e, HF_EBUSY, "the running configuration is not "
+		return hf_fail(e, HF_EBUSY,
+		    "the running configuration is not "
 		    "known");
 	return hf_conf_parse_public(v->config_path, v->config_text, out, e);
 }
@@ -125,8 +131,8 @@ routes_of(const struct hf_conf *c, const struct hf_conf_target *t)
 	for (unsigned i = 0; i < c->n_route; i++)
 		for (unsigned k = 0; k < c->route[i].n_target; k++)
 			if (c->route[i].target[k] == t)
-				json_array_append_new(list, hf_json_text(
-				    hf_str(c->route[i].name)));
+				json_array_append_new(list,
+				    hf_json_text(hf_str(c->route[i].name)));
 	return list;
 }
 
@@ -140,13 +146,14 @@ targets_of(const struct hf_conf *c, const struct hf_conf_provider *p)
 
 		if (t->provider != p)
 			continue;
-		json_array_append_new(list, json_pack("{s:o, s:o, s:i, s:i, "
-		    "s:i, s:o}", "name", hf_json_text(hf_str(t->name)),
-		    "model", hf_json_text(hf_str(t->model)),
-		    "connect_ms", t->call.connect_ms,
-		    "first_token_ms", t->call.first_token_ms,
-		    "total_ms", t->call.total_ms,
-		    "routes", routes_of(c, t)));
+		json_array_append_new(list,
+		    json_pack("{s:o, s:o, s:i, s:i, "
+			      "s:i, s:o}",
+			"name", hf_json_text(hf_str(t->name)), "model",
+			hf_json_text(hf_str(t->model)), "connect_ms",
+			t->call.connect_ms, "first_token_ms",
+			t->call.first_token_ms, "total_ms", t->call.total_ms,
+			"routes", routes_of(c, t)));
 	}
 	return list;
 }
@@ -166,34 +173,40 @@ hf_verb_providers(struct hf_verbs *v, const json_t *args,
 	for (unsigned i = 0; rc == 0 && i < c->n_provider; i++) {
 		const struct hf_conf_provider *p = &c->provider[i];
 
-		rc = hf_verb_send(reply, "provider", json_pack("{s:o, s:s, "
-		    "s:o, s:o}", "name", hf_json_text(hf_str(p->name)),
-		    "dialect", dialect[p->dialect],
-		    "base_url", hf_json_text(hf_str(p->base_url)),
-		    "targets", targets_of(c, p)), e);
+		rc = hf_verb_send(reply, "provider",
+		    json_pack("{s:o, s:s, "
+			      "s:o, s:o}",
+			"name", hf_json_text(hf_str(p->name)), "dialect",
+			dialect[p->dialect], "base_url",
+			hf_json_text(hf_str(p->base_url)), "targets",
+			targets_of(c, p)),
+		    e);
 	}
 	hf_conf_free(c);
 	return rc;
 }
 
 struct show {
-	struct hf_verbs	*v;
+	struct hf_verbs *v;
 	const struct hf_conf *c;
-	struct hf_reply	*reply;
-	struct hf_error	*e;
-	bool		 listened;	/* listen was told */
+	struct hf_reply *reply;
+	struct hf_error *e;
+	bool listened; /* listen was told */
 };
 
 static int
-send_setting(struct show *w, const struct hf_conf_setting *s,
-    const char *value, const char *source)
+send_setting(struct show *w, const struct hf_conf_setting *s, const char *value,
+    const char *source)
 {
-	return hf_verb_send(w->reply, "setting", json_pack("{s:s, s:o, s:s, "
-	    "s:o, s:s, s:i, s:b}", "block", s->param->block,
-	    "title", hf_json_text(hf_str(s->title)), "key", s->param->key,
-	    "value", hf_json_text(hf_str(value)), "source", source, "line",
-	    strcmp(source, "file") == 0 ? s->line : 0, "restart",
-	    (s->param->flags & HF_P_RESTART) != 0), w->e);
+	return hf_verb_send(w->reply, "setting",
+	    json_pack("{s:s, s:o, s:s, "
+		      "s:o, s:s, s:i, s:b}",
+		"block", s->param->block, "title",
+		hf_json_text(hf_str(s->title)), "key", s->param->key, "value",
+		hf_json_text(hf_str(value)), "source", source, "line",
+		strcmp(source, "file") == 0 ? s->line : 0, "restart",
+		(s->param->flags & HF_P_RESTART) != 0),
+	    w->e);
 }
 
 /* "127.0.0.1:0" is "127.0.0.1:" and some port. */
@@ -219,8 +232,8 @@ show_listen(struct show *w, const struct hf_conf_setting *s)
 	for (unsigned i = 0; i < g->n_listen && same; i++)
 		same = same_address(g->listen[i], w->v->listen[i]);
 	if (same)
-		return send_setting(w, s, s->value, s->line == 0 ? "default" :
-		    "file");
+		return send_setting(
+		    w, s, s->value, s->line == 0 ? "default" : "file");
 	if (w->listened)
 		return 0;
 	w->listened = true;
@@ -255,8 +268,7 @@ on_setting(void *arg, const struct hf_conf_setting *s)
 	}
 	if (value != NULL && strcmp(value, s->value) != 0)
 		return send_setting(w, s, value, "start");
-	return send_setting(w, s, s->value, s->line == 0 ? "default" :
-	    "file");
+	return send_setting(w, s, s->value, s->line == 0 ? "default" : "file");
 }
 
 int
@@ -270,13 +282,14 @@ hf_verb_config_show(struct hf_verbs *v, const json_t *args,
 	(void)args;
 	w.c = c;
 	if (rc == 0)
-		rc = hf_verb_send(reply, "config", json_pack("{s:o, s:i}",
-		    "file", hf_json_text(hf_str(v->config_path)),
-		    "generation",
-		    (int)atomic_load(&v->shm->h->config_generation)), e);
+		rc = hf_verb_send(reply, "config",
+		    json_pack("{s:o, s:i}", "file",
+			hf_json_text(hf_str(v->config_path)), "generation",
+			(int)atomic_load(&v->shm->h->config_generation)),
+		    e);
 	if (rc == 0)
-		rc = hf_conf_settings(v->config_path, v->config_text,
-		    on_setting, &w, e);
+		rc = hf_conf_settings(
+		    v->config_path, v->config_text, on_setting, &w, e);
 	hf_conf_free(c);
 	return rc;
 }
@@ -285,8 +298,8 @@ hf_verb_config_show(struct hf_verbs *v, const json_t *args,
 
 struct hf_waiter {
 	struct hf_waiter *next, **prevp;
-	struct hf_reply	*reply;
-	int64_t		 request;	/* of a reload; 0: a drain */
+	struct hf_reply *reply;
+	int64_t request; /* of a reload; 0: a drain */
 };
 
 static void
@@ -328,14 +341,14 @@ hf_verb_reload(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
 
 	(void)args;
 	if (v->ask_reload(v->arg, request) < 0)
-		return hf_fail(e, HF_EBUSY, "the master process does not "
+		return hf_fail(e, HF_EBUSY,
+		    "the master process does not "
 		    "listen");
 	return wait_for_master(v, reply, request, e);
 }
 
 void
-hf_verb_reloaded(struct hf_verbs *v, int64_t request, int rc,
-    const char *text)
+hf_verb_reloaded(struct hf_verbs *v, int64_t request, int rc, const char *text)
 {
 	struct hf_waiter *w, *next;
 
@@ -351,9 +364,11 @@ hf_verb_reloaded(struct hf_verbs *v, int64_t request, int rc,
 		else
 			sent = hf_verb_send(w->reply, "reload",
 			    json_pack("{s:i, s:o}", "generation",
-			    (int)atomic_load(&v->shm->h->config_generation),
-			    "restart_needed", hf_json_text(*text == '\0' ?
-			    HF_STR_NONE : hf_str(text))), &e);
+				(int)atomic_load(&v->shm->h->config_generation),
+				"restart_needed",
+				hf_json_text(*text == '\0' ? HF_STR_NONE :
+							     hf_str(text))),
+			    &e);
 		hf_reply_end(w->reply, sent, &e);
 	}
 }
@@ -372,7 +387,8 @@ hf_verb_drain(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
 	int rc;
 
 	if (v->ask_end(v->arg) < 0)
-		return hf_fail(e, HF_EBUSY, "the master process does not "
+		return hf_fail(e, HF_EBUSY,
+		    "the master process does not "
 		    "listen");
 	rc = hf_verb_send(reply, "drain", drain_state(v, "draining"), e);
 	if (rc < 0 || !json_is_true(json_object_get(args, "wait")))
@@ -393,8 +409,8 @@ hf_verb_drained(struct hf_verbs *v)
 		if (w->request != 0)
 			rc = hf_fail(&e, HF_EBUSY, "the daemon is stopping");
 		else
-			rc = hf_verb_send(w->reply, "drain", drain_state(v,
-			    "drained"), &e);
+			rc = hf_verb_send(
+			    w->reply, "drain", drain_state(v, "drained"), &e);
 		hf_reply_end(w->reply, rc, &e);
 	}
 }

@@ -41,11 +41,11 @@ member(enum hf_field_type type, const void *at)
 	case HF_FIELD_INT:
 		return json_integer(*(const int *)at);
 	case HF_FIELD_UINT:
-		return json_integer((json_int_t)*(const unsigned *)at);
+		return json_integer((json_int_t) * (const unsigned *)at);
 	case HF_FIELD_I64:
-		return json_integer((json_int_t)*(const int64_t *)at);
+		return json_integer((json_int_t) * (const int64_t *)at);
 	case HF_FIELD_U64:
-		return json_integer((json_int_t)*(const uint64_t *)at);
+		return json_integer((json_int_t) * (const uint64_t *)at);
 	case HF_FIELD_BOOL:
 		return json_boolean(*(const bool *)at);
 	}
@@ -60,8 +60,8 @@ hf_json_view(const struct hf_view *view, const void *row)
 	for (size_t i = 0; i < view->n && o != NULL; i++) {
 		const struct hf_field *f = &view->field[i];
 
-		if (json_object_set_new(o, f->name, member(f->type,
-		    (const char *)row + f->offset)) < 0) {
+		if (json_object_set_new(o, f->name,
+			member(f->type, (const char *)row + f->offset)) < 0) {
 			json_decref(o);
 			return NULL;
 		}
@@ -70,8 +70,8 @@ hf_json_view(const struct hf_view *view, const void *row)
 }
 
 int
-hf_json_arg(const json_t *args, const char *key, const char **out,
-    struct hf_error *e)
+hf_json_arg(
+    const json_t *args, const char *key, const char **out, struct hf_error *e)
 {
 	const json_t *j = json_object_get(args, key);
 

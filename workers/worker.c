@@ -14,10 +14,10 @@
 #include "gateway/gateway.h"
 
 struct worker {
-	struct hf_proc	 proc;
-	struct hf_store	*store;
+	struct hf_proc proc;
+	struct hf_store *store;
 	struct hf_gateway *gateway;
-	bool		 draining;
+	bool draining;
 };
 
 static void
@@ -36,8 +36,8 @@ on_record(void *arg, const struct hf_ipc *r)
 
 	if (r->type == HF_IPC_DRAIN && !w->draining) {
 		w->draining = true;
-		hf_log(HF_LOG_DEBUG, "worker: drains slot=%u",
-		    w->proc.opts->slot);
+		hf_log(
+		    HF_LOG_DEBUG, "worker: drains slot=%u", w->proc.opts->slot);
 		hf_gateway_drain(w->gateway, drained, w);
 	} else if (r->type == HF_IPC_STOP) {
 		/* As a crash would leave it: turns under way stay open on
@@ -52,8 +52,8 @@ make_base(struct worker *w, struct hf_error *e)
 {
 	struct event_config *cfg = event_config_new();
 
-	if (cfg != NULL && event_config_set_flag(cfg,
-	    EVENT_BASE_FLAG_NOLOCK) == 0)
+	if (cfg != NULL &&
+	    event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0)
 		w->proc.base = event_base_new_with_config(cfg);
 	if (cfg != NULL)
 		event_config_free(cfg);
@@ -76,7 +76,9 @@ start(struct worker *w, struct hf_error *e)
 		return rc;
 	hf_store_set_make_body(w->store, hf_gateway_make_body, NULL);
 	gc = (struct hf_gateway_conf){ .base = w->proc.base,
-	    .conf = w->proc.conf, .store = w->store, .shm = &w->proc.shm };
+		.conf = w->proc.conf,
+		.store = w->store,
+		.shm = &w->proc.shm };
 	rc = hf_gateway_new(&w->gateway, &gc, e);
 	for (unsigned i = 0; rc == 0 && i < w->proc.opts->n_listen; i++)
 		rc = hf_gateway_listen(w->gateway, HF_FD_LISTEN0 + (int)i, e);

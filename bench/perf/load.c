@@ -38,7 +38,7 @@
 
 #include "bench/perf/reader.h"
 
-#define NS	 1000000000LL
+#define NS 1000000000LL
 #define OPEN_MAX_CONNS 1024
 #define GRACE_NS (5 * NS) /* for what is under way at the end */
 
@@ -79,8 +79,10 @@ static struct {
 	char headers[512];
 	char *body;
 	size_t body_size;
-} opt = {.n_conns = 1, .path = "/v1/chat/completions", .turns = 5,
-    .secs_ns = 5 * NS};
+} opt = { .n_conns = 1,
+	.path = "/v1/chat/completions",
+	.turns = 5,
+	.secs_ns = 5 * NS };
 
 static struct conn *conns;
 static struct conn **idle; /* a stack of those that wait */
@@ -132,7 +134,8 @@ print_samples(const char *name, struct samples *s)
 	static const struct {
 		const char *name;
 		double at;
-	} points[] = {{"p50", .5}, {"p90", .9}, {"p99", .99}, {"max", 1}};
+	} points[] = { { "p50", .5 }, { "p90", .9 }, { "p99", .99 },
+		{ "max", 1 } };
 	size_t i;
 
 	if (s->n == 0)
@@ -148,7 +151,7 @@ print_samples(const char *name, struct samples *s)
 static void
 watch(struct conn *c, int op, bool wants_out)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = c };
 
 	if (op == EPOLL_CTL_MOD && wants_out == c->wants_out)
 		return;
@@ -162,9 +165,9 @@ watch(struct conn *c, int op, bool wants_out)
 static void
 dial(struct conn *c)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET,
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	    .sin_port = htons((uint16_t)opt.port)};
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons((uint16_t)opt.port) };
 	int one = 1;
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -371,8 +374,8 @@ start_due(uint64_t *n_started, int64_t now)
 static void
 set_timer(int timer, int64_t at_ns)
 {
-	struct itimerspec t = {.it_value.tv_sec = at_ns / NS,
-	    .it_value.tv_nsec = at_ns % NS};
+	struct itimerspec t = { .it_value.tv_sec = at_ns / NS,
+		.it_value.tv_nsec = at_ns % NS };
 
 	if (timerfd_settime(timer, TFD_TIMER_ABSTIME, &t, NULL) != 0)
 		die("timerfd_settime");
@@ -382,7 +385,7 @@ static void
 run(void)
 {
 	static struct epoll_event ev[512];
-	struct epoll_event te = {.events = EPOLLIN, .data.ptr = NULL};
+	struct epoll_event te = { .events = EPOLLIN, .data.ptr = NULL };
 	uint64_t n_started = 0, expired;
 	int64_t now, at, armed = 0;
 	int i, n, timer;
@@ -469,27 +472,53 @@ read_options(int argc, char **argv)
 
 	while ((o = getopt(argc, argv, "m:p:b:c:d:r:u:H:w:g:S:T:")) != -1) {
 		switch (o) {
-		case 'm': opt.mode = mode_of(optarg); break;
-		case 'p': opt.port = atoi(optarg); break;
-		case 'b': read_body(optarg); break;
-		case 'c': opt.n_conns = atoi(optarg); break;
-		case 'd': opt.secs_ns = ns_of(optarg); break;
-		case 'r': opt.rate = strtod(optarg, NULL); break;
-		case 'u': opt.path = optarg; break;
-		case 'H': add_header(optarg); break;
-		case 'w': opt.warm_ns = ns_of(optarg); break;
-		case 'g': opt.spread_ns = ns_of(optarg) / 1000; break;
-		case 'S': opt.session = optarg; break;
-		case 'T': opt.turns = (unsigned)atoi(optarg); break;
-		default: exit(2);
+		case 'm':
+			opt.mode = mode_of(optarg);
+			break;
+		case 'p':
+			opt.port = atoi(optarg);
+			break;
+		case 'b':
+			read_body(optarg);
+			break;
+		case 'c':
+			opt.n_conns = atoi(optarg);
+			break;
+		case 'd':
+			opt.secs_ns = ns_of(optarg);
+			break;
+		case 'r':
+			opt.rate = strtod(optarg, NULL);
+			break;
+		case 'u':
+			opt.path = optarg;
+			break;
+		case 'H':
+			add_header(optarg);
+			break;
+		case 'w':
+			opt.warm_ns = ns_of(optarg);
+			break;
+		case 'g':
+			opt.spread_ns = ns_of(optarg) / 1000;
+			break;
+		case 'S':
+			opt.session = optarg;
+			break;
+		case 'T':
+			opt.turns = (unsigned)atoi(optarg);
+			break;
+		default:
+			exit(2);
 		}
 	}
 	if (opt.mode == OPEN)
 		opt.n_conns = OPEN_MAX_CONNS;
 	if (opt.body == NULL || opt.port <= 0 || opt.n_conns <= 0 ||
 	    opt.turns == 0 || (opt.mode == OPEN && opt.rate <= 0)) {
-		fprintf(stderr, "usage: perfload -m closed|open|stream -p PORT "
-				"-b FILE [-c N] [-r RATE] [-d SECS] ...\n");
+		fprintf(stderr,
+		    "usage: perfload -m closed|open|stream -p PORT "
+		    "-b FILE [-c N] [-r RATE] [-d SECS] ...\n");
 		exit(2);
 	}
 }
@@ -504,9 +533,8 @@ print_result(int64_t under_way)
 	       "\"redialled\":%llu,\"chunks\":%llu",
 	    (unsigned long long)counts.ok, (double)counts.ok / secs,
 	    (unsigned long long)counts.status,
-	    (unsigned long long)counts.broken,
-	    (unsigned long long)counts.wrong, (long long)under_way,
-	    (unsigned long long)counts.unsent,
+	    (unsigned long long)counts.broken, (unsigned long long)counts.wrong,
+	    (long long)under_way, (unsigned long long)counts.unsent,
 	    (unsigned long long)counts.redialled,
 	    (unsigned long long)counts.chunks);
 	print_samples("latency", &latency);

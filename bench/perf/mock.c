@@ -36,11 +36,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IN_MAX	   (8U << 20) /* a larger request closes its connection */
-#define IN_STEP	   65536U
-#define FILL_MAX   4096
+#define IN_MAX (8U << 20) /* a larger request closes its connection */
+#define IN_STEP 65536U
+#define FILL_MAX 4096
 #define CHUNK_HEAD "\"object\":\"chat.completion.chunk\","
-#define COMMON	   "\"created\":1700000000,\"model\":\"perf\",\"choices\":"
+#define COMMON "\"created\":1700000000,\"model\":\"perf\",\"choices\":"
 
 struct behaviour {
 	int fd;
@@ -104,7 +104,7 @@ grown(void *p, size_t size)
 static void
 watch(struct conn *c, bool wants_out)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = c };
 
 	if (wants_out == c->wants_out)
 		return;
@@ -122,9 +122,9 @@ set_due(struct conn *c, int64_t due_ns)
 
 	c->due_ns = due_ns;
 	c->timed = true;
-	TAILQ_FOREACH_REVERSE (at, &due_list, due_list, due_link)
-		if (at->due_ns <= due_ns)
-			break;
+	TAILQ_FOREACH_REVERSE(at, &due_list, due_list, due_link)
+	if (at->due_ns <= due_ns)
+		break;
 	if (at != NULL)
 		TAILQ_INSERT_AFTER(&due_list, at, c, due_link);
 	else
@@ -369,7 +369,7 @@ take_in(struct conn *c)
 static void
 take_connections(struct conn *listener)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
+	struct epoll_event ev = { .events = EPOLLIN };
 	struct conn *c;
 	int fd, one = 1;
 
@@ -447,10 +447,10 @@ make_plain(struct behaviour *b)
 static void
 open_port(struct behaviour *b)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET,
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t size = sizeof(a);
-	struct epoll_event ev = {.events = EPOLLIN};
+	struct epoll_event ev = { .events = EPOLLIN };
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)

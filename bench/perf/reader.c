@@ -127,8 +127,8 @@ hex_value(char ch)
 }
 
 static size_t
-take_data(struct hf_reader *r, const char *s, size_t size, hf_reader_mark_fn *mark,
-    void *arg)
+take_data(struct hf_reader *r, const char *s, size_t size,
+    hf_reader_mark_fn *mark, void *arg)
 {
 	size_t n = size;
 
@@ -160,7 +160,8 @@ chunk_byte(struct hf_reader *r, char ch)
 		r->chunk_at = CHUNK_SIZE;
 		return HF_READER_MORE;
 	default:
-		return HF_READER_DONE; /* perfmock and proxies send no trailers */
+		return HF_READER_DONE; /* perfmock and proxies send no trailers
+					*/
 	}
 }
 

@@ -22,12 +22,12 @@
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
-static void	conn_timer(evutil_socket_t fd, short what, void *arg);
-static void	conn_closed(struct evhttp_connection *evcon, void *arg);
-static void	input_changed(struct evbuffer *b,
-		    const struct evbuffer_cb_info *info, void *arg);
-static void	output_changed(struct evbuffer *b,
-		    const struct evbuffer_cb_info *info, void *arg);
+static void conn_timer(evutil_socket_t fd, short what, void *arg);
+static void conn_closed(struct evhttp_connection *evcon, void *arg);
+static void input_changed(
+    struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg);
+static void output_changed(
+    struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg);
 
 /* evhttp asks for a bufferevent for a connection just accepted.  The socket
  * and evhttp's object follow later in its frame; adopt() takes them up. */
@@ -44,7 +44,7 @@ hf_conn_make(struct event_base *base, void *front)
 	c->front = f;
 	c->bev = bev;
 	c->fd = -1;
-	bufferevent_incref(bev);	/* until adopt() */
+	bufferevent_incref(bev); /* until adopt() */
 	LIST_INSERT_HEAD(&f->conns, c, entry);
 	hf_conn_queue(c, HF_CONN_ADOPT);
 	return bev;
@@ -86,7 +86,7 @@ on_loopback_listener(const struct hf_front *f, int fd)
 	memset(&ss, 0, sizeof(ss));
 	if (getsockname(fd, (struct sockaddr *)&ss, &size) < 0)
 		return false;
-	LIST_FOREACH(l, &f->listeners, entry)
+	LIST_FOREACH (l, &f->listeners, entry)
 		if (l->loopback && l->addr_size == size &&
 		    memcmp(&l->addr, &ss, size) == 0)
 			return true;
@@ -117,7 +117,7 @@ adopt(struct hf_conn *c)
 	c->evcon = arg;
 	bufferevent_decref(bev);
 	evhttp_connection_set_closecb(c->evcon, conn_closed, c);
-	bufferevent_set_timeouts(bev, NULL, NULL);	/* ours hold */
+	bufferevent_set_timeouts(bev, NULL, NULL); /* ours hold */
 	remember_fd(c->front, c);
 	c->loopback = on_loopback_listener(c->front, c->fd);
 	hup.data.ptr = c;
@@ -214,19 +214,19 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 	const size_t all = size;
 	int n;
 
-	evbuffer_ptr_set(b, &at, evbuffer_get_length(b) - size,
-	    EVBUFFER_PTR_SET);
+	evbuffer_ptr_set(
+	    b, &at, evbuffer_get_length(b) - size, EVBUFFER_PTR_SET);
 	while (size > 0 && !c->head->done) {
 		size_t seen = 0;
 
 		n = evbuffer_peek(b, (ev_ssize_t)size, &at, v, 16);
 		n = n > 16 ? 16 : n;
 		for (int i = 0; i < n && !c->head->done; i++) {
-			size_t len = v[i].iov_len < size - seen
-			    ? v[i].iov_len : size - seen;
+			size_t len = v[i].iov_len < size - seen ? v[i].iov_len :
+								  size - seen;
 
-			taken += hf_http_head_feed(c->head,
-			    (struct hf_str){ v[i].iov_base, len });
+			taken += hf_http_head_feed(
+			    c->head, (struct hf_str){ v[i].iov_base, len });
 			seen += len;
 		}
 		if (n <= 0 || seen == 0)
@@ -282,8 +282,8 @@ begin_head(struct hf_conn *c)
 
 /* Bytes arrived; evhttp has not looked at them yet. */
 static void
-input_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
-    void *arg)
+input_changed(
+    struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct hf_conn *c = arg;
 
@@ -297,7 +297,7 @@ input_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
 		c->body_seen += (int64_t)info->n_added;
 	if (c->phase == HF_CONN_BODY && c->head->status == 0 && !c->ahead) {
 		c->ahead = true;
-		read_ahead(c, b);	/* comes back here to be counted */
+		read_ahead(c, b); /* comes back here to be counted */
 		c->ahead = false;
 	}
 }
@@ -331,7 +331,7 @@ hf_conn_drain(struct hf_conn *c)
 	int unread = 0;
 
 	if (c->evcon == NULL)
-		return;		/* adopt() comes back here */
+		return; /* adopt() comes back here */
 	if (c->phase == HF_CONN_IDLE &&
 	    (ioctl(c->fd, FIONREAD, &unread) < 0 || unread == 0))
 		hf_conn_close(c);
@@ -342,8 +342,8 @@ hf_conn_drain(struct hf_conn *c)
 /* --- writing --- */
 
 static void
-output_changed(struct evbuffer *b, const struct evbuffer_cb_info *info,
-    void *arg)
+output_changed(
+    struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
 {
 	struct hf_conn *c = arg;
 
@@ -424,8 +424,7 @@ conn_timer(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	if (c->phase != HF_CONN_IDLE)
-		hf_log(HF_LOG_DEBUG, "front: deadline phase=%d",
-		    (int)c->phase);
+		hf_log(HF_LOG_DEBUG, "front: deadline phase=%d", (int)c->phase);
 	hf_conn_close(c);
 }
 

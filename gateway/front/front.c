@@ -21,11 +21,11 @@
 /* Of every front of the process: accept_failed() gets no other handle. */
 static LIST_HEAD(, hf_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
 
-static void	work(evutil_socket_t fd, short what, void *arg);
-static void	accept_failed(struct evconnlistener *ev, void *arg);
-static void	accept_again(evutil_socket_t fd, short what, void *arg);
-static void	say(int severity, const char *text);
-static void	say_fatal(int code);
+static void work(evutil_socket_t fd, short what, void *arg);
+static void accept_failed(struct evconnlistener *ev, void *arg);
+static void accept_again(evutil_socket_t fd, short what, void *arg);
+static void say(int severity, const char *text);
+static void say_fatal(int code);
 
 static int
 set_up_http(struct hf_front *f, struct hf_error *e)
@@ -40,10 +40,10 @@ set_up_http(struct hf_front *f, struct hf_error *e)
 	evhttp_set_default_content_type(f->http, NULL);
 	/* All that evhttp knows is answered in the protocol's shape.  CONNECT
 	 * too: evhttp would keep the connection after its own 501. */
-	evhttp_set_allowed_methods(f->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD |
-	    EVHTTP_REQ_POST | EVHTTP_REQ_DELETE | EVHTTP_REQ_PUT |
-	    EVHTTP_REQ_PATCH | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
-	    EVHTTP_REQ_CONNECT);
+	evhttp_set_allowed_methods(f->http,
+	    EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
+		EVHTTP_REQ_DELETE | EVHTTP_REQ_PUT | EVHTTP_REQ_PATCH |
+		EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT);
 	evhttp_set_bevcb(f->http, hf_conn_make, f);
 	evhttp_set_gencb(f->http, hf_front_request, f);
 	return 0;
@@ -74,10 +74,9 @@ hf_front_new(struct hf_front **out, struct event_base *base,
 		goto fail;
 	}
 	f->work = event_new(base, -1, 0, work, f);
-	f->hup = event_new(base, f->hup_fd, EV_READ | EV_PERSIST,
-	    hf_front_hup, f);
-	if (f->work == NULL || f->hup == NULL ||
-	    event_add(f->hup, NULL) != 0) {
+	f->hup =
+	    event_new(base, f->hup_fd, EV_READ | EV_PERSIST, hf_front_hup, f);
+	if (f->work == NULL || f->hup == NULL || event_add(f->hup, NULL) != 0) {
 		rc = hf_fail(e, HF_ENOMEM, "front events");
 		goto fail;
 	}
@@ -114,13 +113,13 @@ set_options(const struct hf_front *f, int fd)
 	int on = 1, idle = 30, every = 10;
 
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
-		return;		/* not TCP */
+		return; /* not TCP */
 	/* A peer that vanished without a FIN is noticed by the kernel. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience,
-	    sizeof(patience));
+	setsockopt(
+	    fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience));
 }
 
 int
@@ -141,8 +140,8 @@ hf_front_listen(struct hf_front *f, int fd, struct hf_error *e)
 		return hf_fail_errno(e, "listening socket");
 	}
 	/* No CLOSE_ON_FREE: the descriptor is the master's. */
-	l->ev = evconnlistener_new(f->base, NULL, NULL, LEV_OPT_CLOSE_ON_EXEC,
-	    0, fd);
+	l->ev = evconnlistener_new(
+	    f->base, NULL, NULL, LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (l->ev != NULL)
 		l->bound = evhttp_bind_listener(f->http, l->ev);
 	if (l->bound == NULL) {
@@ -169,11 +168,11 @@ accept_failed(struct evconnlistener *ev, void *arg)
 	struct hf_listener *l;
 
 	(void)arg;
-	hf_log_limited(&limit, 1000, HF_LOG_ERROR,
-	    "front: accept-failed errno=%d", err);
+	hf_log_limited(
+	    &limit, 1000, HF_LOG_ERROR, "front: accept-failed errno=%d", err);
 	if (err != EMFILE && err != ENFILE && err != ENOMEM && err != ENOBUFS)
 		return;
-	LIST_FOREACH(l, &listeners, all_entry) {
+	LIST_FOREACH (l, &listeners, all_entry) {
 		if (l->ev != ev)
 			continue;
 		evconnlistener_disable(ev);
@@ -242,7 +241,7 @@ hf_front_drain(struct hf_front *f)
 	struct hf_conn *c, *next;
 
 	f->draining = true;
-	LIST_FOREACH(l, &f->listeners, entry)
+	LIST_FOREACH (l, &f->listeners, entry)
 		listener_stop(l);
 	for (c = LIST_FIRST(&f->conns); c != NULL; c = next) {
 		next = LIST_NEXT(c, entry);
@@ -256,7 +255,7 @@ hf_front_in_flight(const struct hf_front *f)
 	unsigned n = f->in_flight;
 	const struct hf_conn *c;
 
-	LIST_FOREACH(c, &f->conns, entry)
+	LIST_FOREACH (c, &f->conns, entry)
 		n += hf_conn_reading(c);
 	return n;
 }

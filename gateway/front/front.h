@@ -22,24 +22,27 @@ enum hf_method { HF_GET = 1, HF_HEAD = 2, HF_POST = 4, HF_DELETE = 8 };
 /* A request that was read whole.  Everything in it lives until its sink is
  * finished (hf_sink_reply, hf_sink_end, or gone). */
 struct hf_req {
-	enum hf_method	 method;
-	struct hf_str	 path;		/* decoded, without query */
-	struct hf_str	 query;		/* raw, without '?' */
-	struct hf_str	 rest;		/* of the path after a prefix route */
-	struct hf_str	 body;
-	bool		 loopback;	/* came in over a loopback listener */
-	int64_t		 received_us;	/* monotonic: request line and headers
-					 * and body complete */
-	char		 tenant[64];	/* set by 'authorize' for the handler */
-	const void	*impl;
+	enum hf_method method;
+	struct hf_str path;  /* decoded, without query */
+	struct hf_str query; /* raw, without '?' */
+	struct hf_str rest;  /* of the path after a prefix route */
+	struct hf_str body;
+	bool loopback;	     /* came in over a loopback listener */
+	int64_t received_us; /* monotonic: request line and headers
+			      * and body complete */
+	char tenant[64];     /* set by 'authorize' for the handler */
+	const void *impl;
 };
 
 /* First value of a header, any case; .p NULL when absent. */
-struct hf_str	 hf_req_header(const struct hf_req *rq, const char *name);
+struct hf_str hf_req_header(const struct hf_req *rq, const char *name);
 /* Number of headers of this name. */
-unsigned	 hf_req_header_count(const struct hf_req *rq, const char *name);
+unsigned hf_req_header_count(const struct hf_req *rq, const char *name);
 
-struct hf_header { const char *name; struct hf_str value; };
+struct hf_header {
+	const char *name;
+	struct hf_str value;
+};
 
 /*
  * The response sink: the only thing that surfaces write to.  Exactly one of
@@ -47,68 +50,67 @@ struct hf_header { const char *name; struct hf_str value; };
  * value with control characters is dropped and logged (never sent).  For HEAD
  * the body is left out.
  */
-void	hf_sink_reply(struct hf_sink *s, int status,
-	    const struct hf_header *h, unsigned n, const char *content_type,
-	    struct hf_str body);
+void hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
+    unsigned n, const char *content_type, struct hf_str body);
 /* A stream (chunked for HTTP/1.1, until close for 1.0); TCP_NODELAY. */
-void	hf_sink_start(struct hf_sink *s, int status,
-	    const struct hf_header *h, unsigned n, const char *content_type);
-void	hf_sink_write(struct hf_sink *s, struct hf_str bytes);
-void	hf_sink_end(struct hf_sink *s);
+void hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
+    unsigned n, const char *content_type);
+void hf_sink_write(struct hf_sink *s, struct hf_str bytes);
+void hf_sink_end(struct hf_sink *s);
 /* Cut the connection: the stream did not end well and the protocol has no
  * other way to say so. */
-void	hf_sink_abort(struct hf_sink *s);
-bool	hf_sink_started(const struct hf_sink *s);
+void hf_sink_abort(struct hf_sink *s);
+bool hf_sink_started(const struct hf_sink *s);
 /* Bytes handed over and not yet taken by the kernel. */
-size_t	hf_sink_backlog(const struct hf_sink *s);
+size_t hf_sink_backlog(const struct hf_sink *s);
 /* 'gone' fires once if the client's connection closes before the response is
  * finished (the sink is dead after it returns; do not touch it again);
  * 'drained' when a backlog over 64 KiB has shrunk below 16 KiB. */
-void	hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
-	    void (*drained)(void *arg), void *arg);
+void hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
+    void (*drained)(void *arg), void *arg);
 
 /* 'fn' runs exactly once, at the latest when the sink ends: sent is true if
  * the whole response was given to the kernel.  Set it before the response is
  * finished. */
-void	hf_sink_on_sent(struct hf_sink *s, void (*fn)(void *arg, bool sent),
-	    void *arg);
+void hf_sink_on_sent(
+    struct hf_sink *s, void (*fn)(void *arg, bool sent), void *arg);
 
-typedef void (*hf_handler_fn)(void *arg, struct hf_req *rq,
-	    struct hf_sink *sink);
+typedef void (*hf_handler_fn)(
+    void *arg, struct hf_req *rq, struct hf_sink *sink);
 
 /* One row of the routing table.  'path' ending in '*' matches a prefix. */
 struct hf_path {
-	const char	*path;
-	unsigned	 methods;	/* enum hf_method bits */
-	bool		 open;		/* served without an API key */
-	hf_handler_fn	 fn;
+	const char *path;
+	unsigned methods; /* enum hf_method bits */
+	bool open;	  /* served without an API key */
+	hf_handler_fn fn;
 };
 
 struct hf_front_conf {
-	const struct hf_conf_gateway *gw;	/* limits and deadlines */
-	const struct hf_path	*path;
-	unsigned		 n_path;
-	void			*arg;		/* for handlers */
-	struct hf_shm		*shm;		/* counters; borrowed */
+	const struct hf_conf_gateway *gw; /* limits and deadlines */
+	const struct hf_path *path;
+	unsigned n_path;
+	void *arg;	    /* for handlers */
+	struct hf_shm *shm; /* counters; borrowed */
 	/* Authorizes a request before its handler runs: true to go on; else
 	 * it has answered through the sink. */
-	bool	(*authorize)(void *arg, struct hf_req *rq,
-		    struct hf_sink *sink, const struct hf_path *p);
+	bool (*authorize)(void *arg, struct hf_req *rq, struct hf_sink *sink,
+	    const struct hf_path *p);
 	/* Answers an error in the protocol's shape (front's own refusals:
 	 * bad HTTP, too large, unknown path, wrong method). */
-	void	(*refuse)(void *arg, struct hf_req *rq, struct hf_sink *sink,
-		    int status, const char *code, const char *message);
+	void (*refuse)(void *arg, struct hf_req *rq, struct hf_sink *sink,
+	    int status, const char *code, const char *message);
 };
 
-int	hf_front_new(struct hf_front **out, struct event_base *base,
-	    const struct hf_front_conf *c, struct hf_error *e) HF_MUST_CHECK;
+int hf_front_new(struct hf_front **out, struct event_base *base,
+    const struct hf_front_conf *c, struct hf_error *e) HF_MUST_CHECK;
 /* Serve a listening socket (made by the master; not closed on free). */
-int	hf_front_listen(struct hf_front *f, int fd, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_front_listen(
+    struct hf_front *f, int fd, struct hf_error *e) HF_MUST_CHECK;
 /* Stop accepting, answer with Connection: close, close idle connections. */
-void	hf_front_drain(struct hf_front *f);
+void hf_front_drain(struct hf_front *f);
 unsigned hf_front_in_flight(const struct hf_front *f);
 /* Closes every connection; 'gone' fires for responses not finished. */
-void	hf_front_free(struct hf_front *f);
+void hf_front_free(struct hf_front *f);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <strings.h>
 
-static void	check_head(struct hf_http_head *h);
+static void check_head(struct hf_http_head *h);
 
 void
 hf_http_head_init(struct hf_http_head *h)
@@ -44,8 +44,8 @@ hf_http_head_feed(struct hf_http_head *h, struct hf_str bytes)
 	while (!h->done && taken < bytes.size) {
 		const char *p = bytes.p + taken;
 		const char *lf = memchr(p, '\n', bytes.size - taken);
-		size_t n = lf == NULL ? bytes.size - taken
-		    : (size_t)(lf - p) + 1;
+		size_t n =
+		    lf == NULL ? bytes.size - taken : (size_t)(lf - p) + 1;
 
 		hf_buf_put(&h->raw, p, n);
 		taken += n;
@@ -101,8 +101,9 @@ bool
 hf_token_valid(struct hf_str s)
 {
 	for (size_t i = 0; i < s.size; i++)
-		if (s.p[i] == '\0' || (!is_alnum((unsigned char)s.p[i]) &&
-		    strchr("!#$%&'*+-.^_`|~", s.p[i]) == NULL))
+		if (s.p[i] == '\0' ||
+		    (!is_alnum((unsigned char)s.p[i]) &&
+			strchr("!#$%&'*+-.^_`|~", s.p[i]) == NULL))
 			return false;
 	return s.size > 0;
 }
@@ -176,9 +177,10 @@ static bool
 escapes_valid(struct hf_str s)
 {
 	for (size_t i = 0; i < s.size; i++)
-		if (s.p[i] == '%' && (i + 2 >= s.size ||
-		    hex(s.p[i + 1]) < 0 || hex(s.p[i + 2]) < 0 ||
-		    (hex(s.p[i + 1]) | hex(s.p[i + 2])) == 0))
+		if (s.p[i] == '%' &&
+		    (i + 2 >= s.size || hex(s.p[i + 1]) < 0 ||
+			hex(s.p[i + 2]) < 0 ||
+			(hex(s.p[i + 1]) | hex(s.p[i + 2])) == 0))
 			return false;
 	return true;
 }
@@ -228,8 +230,8 @@ check_field(struct hf_http_head *h, struct hf_str line)
 		return "invalid header name";
 	while (line.size > 0 && (line.p[0] == ' ' || line.p[0] == '\t'))
 		line.p++, line.size--;
-	while (line.size > 0 && (line.p[line.size - 1] == ' ' ||
-	    line.p[line.size - 1] == '\t'))
+	while (line.size > 0 &&
+	    (line.p[line.size - 1] == ' ' || line.p[line.size - 1] == '\t'))
 		line.size--;
 	if (!hf_field_value_valid(line))
 		return "control byte in a header value";
@@ -284,11 +286,11 @@ list_has(struct hf_str list, const char *token)
 
 		if (item.p == NULL)
 			item = list, rest = HF_STR_NONE;
-		while (item.size > 0 && (item.p[0] == ' ' ||
-		    item.p[0] == '\t'))
+		while (item.size > 0 && (item.p[0] == ' ' || item.p[0] == '\t'))
 			item.p++, item.size--;
-		while (item.size > 0 && (item.p[item.size - 1] == ' ' ||
-		    item.p[item.size - 1] == '\t'))
+		while (item.size > 0 &&
+		    (item.p[item.size - 1] == ' ' ||
+			item.p[item.size - 1] == '\t'))
 			item.size--;
 		if (name_is(item, token))
 			return true;
@@ -303,15 +305,15 @@ check_fields(struct hf_http_head *h)
 	struct hf_str te = hf_http_head_find(h, "Transfer-Encoding");
 	const char *why;
 
-	if ((why = check_host(h)) != NULL ||
-	    (why = check_length(h)) != NULL) {
+	if ((why = check_host(h)) != NULL || (why = check_length(h)) != NULL) {
 		refuse(h, 400, why);
 	} else if (te.p != NULL) {
 		/* Chunk framing is not visible here, so that two readers
 		 * could differ about it; no client of ours needs it. */
 		if (hf_http_head_count(h, "Transfer-Encoding") == 1 &&
 		    h->body_size < 0 && h->minor > 0 && name_is(te, "chunked"))
-			refuse(h, 411, "chunked requests are not accepted; "
+			refuse(h, 411,
+			    "chunked requests are not accepted; "
 			    "send Content-Length");
 		else
 			refuse(h, 400, "invalid Transfer-Encoding");
@@ -333,7 +335,7 @@ check_head(struct hf_http_head *h)
 	for (unsigned n = 0; why == NULL; n++) {
 		struct hf_str line = cut(&rest, '\n');
 
-		line.size--;		/* the CR */
+		line.size--; /* the CR */
 		if (line.size == 0 && n > 0)
 			break;
 		if (n == 0)

@@ -24,127 +24,132 @@
 #include "gateway/front/front.h"
 #include "gateway/front/head.h"
 
-#define HF_FRONT_HEADERS_MAX	(16 * 1024)	/* answered 400 by evhttp */
-#define HF_SINK_HIGH		(64 * 1024)	/* 'drained' is owed above */
-#define HF_SINK_LOW		(16 * 1024)	/* and paid below */
+#define HF_FRONT_HEADERS_MAX (16 * 1024) /* answered 400 by evhttp */
+#define HF_SINK_HIGH (64 * 1024)	 /* 'drained' is owed above */
+#define HF_SINK_LOW (16 * 1024)		 /* and paid below */
 
 struct hf_listener {
-	LIST_ENTRY(hf_listener)	 entry;
-	LIST_ENTRY(hf_listener)	 all_entry;
-	struct hf_front		*front;
-	struct evconnlistener	*ev;
+	LIST_ENTRY(hf_listener) entry;
+	LIST_ENTRY(hf_listener) all_entry;
+	struct hf_front *front;
+	struct evconnlistener *ev;
 	struct evhttp_bound_socket *bound;
-	struct event		 retry;		/* after out of descriptors */
-	struct sockaddr_storage	 addr;
-	socklen_t		 addr_size;
-	bool			 loopback;
+	struct event retry; /* after out of descriptors */
+	struct sockaddr_storage addr;
+	socklen_t addr_size;
+	bool loopback;
 };
 
 enum hf_conn_phase {
-	HF_CONN_FRESH,		/* accepted, no byte yet */
-	HF_CONN_HEAD,		/* a request's first bytes are here */
-	HF_CONN_BODY,		/* head complete */
-	HF_CONN_BUSY,		/* handed to a handler; response under way */
-	HF_CONN_IDLE		/* kept alive, no byte of the next request */
+	HF_CONN_FRESH, /* accepted, no byte yet */
+	HF_CONN_HEAD,  /* a request's first bytes are here */
+	HF_CONN_BODY,  /* head complete */
+	HF_CONN_BUSY,  /* handed to a handler; response under way */
+	HF_CONN_IDLE   /* kept alive, no byte of the next request */
 };
 
 /* Queued work. */
 enum { HF_CONN_ADOPT = 1, HF_CONN_CLOSE = 2, HF_CONN_FREE = 4 };
 
 struct hf_conn {
-	LIST_ENTRY(hf_conn)	 entry;
-	TAILQ_ENTRY(hf_conn)	 todo_entry;
-	unsigned		 todo;
-	struct hf_front		*front;
-	struct bufferevent	*bev;		/* evhttp's; NULL once closed */
-	struct evhttp_connection *evcon;	/* NULL once closed */
-	int			 fd;
-	enum hf_conn_phase	 phase;
-	int64_t			 since_us;	/* when the phase began */
-	int64_t			 moved_us;	/* client last took a byte */
-	int64_t			 armed_us;	/* timer due then; 0: not set */
-	struct event		 timer;
-	struct hf_http_head		*head;		/* of the request being read */
-	int64_t			 body_seen;	/* bytes of its body */
-	bool			 ahead;		/* inside read_ahead() */
-	struct hf_sink		*sink;		/* BUSY: its request */
-	bool			 loopback;
-	bool			 hung;		/* the client sent FIN or RST */
+	LIST_ENTRY(hf_conn) entry;
+	TAILQ_ENTRY(hf_conn) todo_entry;
+	unsigned todo;
+	struct hf_front *front;
+	struct bufferevent *bev;	 /* evhttp's; NULL once closed */
+	struct evhttp_connection *evcon; /* NULL once closed */
+	int fd;
+	enum hf_conn_phase phase;
+	int64_t since_us; /* when the phase began */
+	int64_t moved_us; /* client last took a byte */
+	int64_t armed_us; /* timer due then; 0: not set */
+	struct event timer;
+	struct hf_http_head *head; /* of the request being read */
+	int64_t body_seen;	   /* bytes of its body */
+	bool ahead;		   /* inside read_ahead() */
+	struct hf_sink *sink;	   /* BUSY: its request */
+	bool loopback;
+	bool hung; /* the client sent FIN or RST */
 };
 
-enum {	HF_SINK_FLUSH = 1, HF_SINK_GONE = 2, HF_SINK_DRAINED = 4,
-	HF_SINK_CUT = 8, HF_SINK_FREE = 16 };	/* queued work */
+enum {
+	HF_SINK_FLUSH = 1,
+	HF_SINK_GONE = 2,
+	HF_SINK_DRAINED = 4,
+	HF_SINK_CUT = 8,
+	HF_SINK_FREE = 16
+}; /* queued work */
 
 struct hf_sink {
-	LIST_ENTRY(hf_sink)	 entry;
-	TAILQ_ENTRY(hf_sink)	 todo_entry;
-	unsigned		 todo;
-	struct hf_front		*front;
-	struct hf_conn		*conn;		/* NULL once it closed */
-	struct evhttp_request	*ev;		/* alive as long as 'conn' */
-	struct hf_req		 rq;
-	struct hf_http_head		*head;		/* owns what rq points into */
-	struct evbuffer		*body;		/* the same */
-	char			*path;		/* the same, decoded */
-	struct evbuffer		*pending;	/* not yet framed */
-	unsigned		 allow;		/* methods for a 405, or 0 */
-	bool			 started, finished;
-	bool			 bodiless;	/* HEAD, 204, 304 */
-	bool			 chunked;
-	bool			 close;		/* after this response */
-	bool			 high;		/* 'drained' is owed */
-	void			(*gone)(void *arg);
-	void			(*drained)(void *arg);
-	void			*arg;
-	void			(*sent)(void *arg, bool sent);
-	void			*sent_arg;
+	LIST_ENTRY(hf_sink) entry;
+	TAILQ_ENTRY(hf_sink) todo_entry;
+	unsigned todo;
+	struct hf_front *front;
+	struct hf_conn *conn;	   /* NULL once it closed */
+	struct evhttp_request *ev; /* alive as long as 'conn' */
+	struct hf_req rq;
+	struct hf_http_head *head; /* owns what rq points into */
+	struct evbuffer *body;	   /* the same */
+	char *path;		   /* the same, decoded */
+	struct evbuffer *pending;  /* not yet framed */
+	unsigned allow;		   /* methods for a 405, or 0 */
+	bool started, finished;
+	bool bodiless; /* HEAD, 204, 304 */
+	bool chunked;
+	bool close; /* after this response */
+	bool high;  /* 'drained' is owed */
+	void (*gone)(void *arg);
+	void (*drained)(void *arg);
+	void *arg;
+	void (*sent)(void *arg, bool sent);
+	void *sent_arg;
 };
 
 struct hf_front {
-	struct event_base	*base;
-	struct evhttp		*http;
-	struct hf_front_conf	 c;
-	struct event		*work;
-	int			 hup_fd;	/* epoll of client hang-ups */
-	struct event		*hup;
+	struct event_base *base;
+	struct evhttp *http;
+	struct hf_front_conf c;
+	struct event *work;
+	int hup_fd; /* epoll of client hang-ups */
+	struct event *hup;
 	LIST_HEAD(, hf_listener) listeners;
-	LIST_HEAD(, hf_conn)	 conns;
-	LIST_HEAD(, hf_sink)	 sinks;
-	TAILQ_HEAD(, hf_conn)	 conn_todo;
+	LIST_HEAD(, hf_conn) conns;
+	LIST_HEAD(, hf_sink) sinks;
+	TAILQ_HEAD(, hf_conn) conn_todo;
 	TAILQ_HEAD(hf_sink_todo, hf_sink) sink_todo;
-	struct hf_conn		**by_fd;
-	size_t			 n_by_fd;
-	unsigned		 in_flight;	/* sinks alive */
-	bool			 draining;
-	bool			 closing;	/* being freed */
+	struct hf_conn **by_fd;
+	size_t n_by_fd;
+	unsigned in_flight; /* sinks alive */
+	bool draining;
+	bool closing; /* being freed */
 };
 
 /* conn.c */
 struct bufferevent *hf_conn_make(struct event_base *base, void *front);
-void	hf_conn_work(struct hf_conn *c);
-void	hf_conn_queue(struct hf_conn *c, unsigned what);
+void hf_conn_work(struct hf_conn *c);
+void hf_conn_queue(struct hf_conn *c, unsigned what);
 /* Close now; not from inside evhttp's frames. */
-void	hf_conn_close(struct hf_conn *c);
-void	hf_conn_arm(struct hf_conn *c);
+void hf_conn_close(struct hf_conn *c);
+void hf_conn_arm(struct hf_conn *c);
 /* A response was written whole; what is read from now on is the next
  * request. */
-void	hf_conn_next(struct hf_conn *c);
-void	hf_conn_drain(struct hf_conn *c);
-bool	hf_conn_reading(const struct hf_conn *c);
+void hf_conn_next(struct hf_conn *c);
+void hf_conn_drain(struct hf_conn *c);
+bool hf_conn_reading(const struct hf_conn *c);
 struct hf_conn *hf_conn_find(struct hf_front *f, struct evhttp_request *ev);
-void	hf_front_hup(evutil_socket_t fd, short what, void *front);
+void hf_front_hup(evutil_socket_t fd, short what, void *front);
 
 /* sink.c */
 struct hf_sink *hf_sink_new(struct hf_conn *c, struct evhttp_request *ev);
-void	hf_sink_work(struct hf_sink *s);
-void	hf_sink_queue(struct hf_sink *s, unsigned what);
-void	hf_sink_hung(struct hf_sink *s);	/* its client hung up */
-void	hf_sink_closed(struct hf_sink *s);	/* its connection is closed */
-void	hf_sink_progress(struct hf_sink *s);	/* output shrank */
-void	hf_sink_free(struct hf_sink *s);
+void hf_sink_work(struct hf_sink *s);
+void hf_sink_queue(struct hf_sink *s, unsigned what);
+void hf_sink_hung(struct hf_sink *s);	  /* its client hung up */
+void hf_sink_closed(struct hf_sink *s);	  /* its connection is closed */
+void hf_sink_progress(struct hf_sink *s); /* output shrank */
+void hf_sink_free(struct hf_sink *s);
 
 /* route.c */
-void	hf_front_request(struct evhttp_request *ev, void *front);
-void	hf_methods_print(unsigned methods, char *out, size_t size);
+void hf_front_request(struct evhttp_request *ev, void *front);
+void hf_methods_print(unsigned methods, char *out, size_t size);
 
 #endif

@@ -15,8 +15,13 @@
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
-static const struct { enum hf_method m; const char *name; } method_name[] = {
-	{ HF_GET, "GET" }, { HF_HEAD, "HEAD" }, { HF_POST, "POST" },
+static const struct {
+	enum hf_method m;
+	const char *name;
+} method_name[] = {
+	{ HF_GET, "GET" },
+	{ HF_HEAD, "HEAD" },
+	{ HF_POST, "POST" },
 	{ HF_DELETE, "DELETE" },
 };
 
@@ -69,8 +74,8 @@ match(const struct hf_path *p, struct hf_str path)
 
 	if (n > 0 && p->path[n - 1] == '*') {
 		n--;
-		return path.size >= n && memcmp(path.p, p->path, n) == 0
-		    ? n : 0;
+		return path.size >= n && memcmp(path.p, p->path, n) == 0 ? n :
+									   0;
 	}
 	return hf_str_is(path, p->path) ? SIZE_MAX : 0;
 }
@@ -169,8 +174,8 @@ check(struct hf_sink *s)
 	}
 	s->close = true;
 	s->rq.body = HF_STR_NONE;
-	refuse(s, status, status == 411 ? "length_required" : "bad_request",
-	    why);
+	refuse(
+	    s, status, status == 411 ? "length_required" : "bad_request", why);
 	return false;
 }
 
@@ -193,7 +198,7 @@ dispatch(struct hf_sink *s)
 	}
 	if (best != SIZE_MAX)
 		s->rq.rest = (struct hf_str){ s->rq.path.p + best,
-		    s->rq.path.size - best };
+			s->rq.path.size - best };
 	if (!p->open && f->c.authorize != NULL &&
 	    !f->c.authorize(f->c.arg, &s->rq, s, p)) {
 		hf_count(f->c.shm, HF_C_requests_refused, 1);
@@ -224,8 +229,8 @@ hf_front_request(struct evhttp_request *ev, void *front)
 	if (!check(s))
 		return;
 	if (s->rq.body.size > (size_t)f->c.gw->body_soft)
-		refuse(s, 413, "request_too_large",
-		    "request body over the limit");
+		refuse(
+		    s, 413, "request_too_large", "request body over the limit");
 	else
 		dispatch(s);
 }

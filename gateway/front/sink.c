@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
-#define VALUE_MAX	4096		/* bytes of a header value */
+#define VALUE_MAX 4096 /* bytes of a header value */
 
 struct hf_sink *
 hf_sink_new(struct hf_conn *c, struct evhttp_request *ev)
@@ -43,8 +43,7 @@ tell_sent(struct hf_sink *s, bool sent)
 }
 
 void
-hf_sink_on_sent(struct hf_sink *s, void (*fn)(void *arg, bool sent),
-    void *arg)
+hf_sink_on_sent(struct hf_sink *s, void (*fn)(void *arg, bool sent), void *arg)
 {
 	s->sent = fn;
 	s->sent_arg = arg;
@@ -143,18 +142,25 @@ hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
 static const char *
 phrase(int status)
 {
-	static const struct { int status; const char *text; } row[] = {
-		{ 413, "Content Too Large" }, { 422, "Unprocessable Content" },
-		{ 424, "Failed Dependency" }, { 425, "Too Early" },
-		{ 429, "Too Many Requests" }, { 503, "Service Unavailable" },
-		{ 504, "Gateway Timeout" }, { 507, "Insufficient Storage" },
+	static const struct {
+		int status;
+		const char *text;
+	} row[] = {
+		{ 413, "Content Too Large" },
+		{ 422, "Unprocessable Content" },
+		{ 424, "Failed Dependency" },
+		{ 425, "Too Early" },
+		{ 429, "Too Many Requests" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+		{ 507, "Insufficient Storage" },
 		{ 529, "Overloaded" },
 	};
 
 	for (size_t i = 0; i < hf_countof(row); i++)
 		if (row[i].status == status)
 			return row[i].text;
-	return NULL;		/* evhttp knows the others */
+	return NULL; /* evhttp knows the others */
 }
 
 static void
@@ -168,8 +174,8 @@ add_header(struct hf_sink *s, const char *name, struct hf_str value)
 		if (value.size > 0)
 			memcpy(z, value.p, value.size);
 		z[value.size] = '\0';
-		if (evhttp_add_header(evhttp_request_get_output_headers(s->ev),
-		    name, z) == 0)
+		if (evhttp_add_header(
+			evhttp_request_get_output_headers(s->ev), name, z) == 0)
 			return;
 	}
 	hf_log_limited(&limit, 1000, HF_LOG_WARN,
@@ -182,8 +188,7 @@ add_headers(struct hf_sink *s, int status, const struct hf_header *h,
 {
 	char allow[64];
 
-	s->bodiless = s->rq.method == HF_HEAD || status == 204 ||
-	    status == 304;
+	s->bodiless = s->rq.method == HF_HEAD || status == 204 || status == 304;
 	if (content_type != NULL && status != 204)
 		add_header(s, "Content-Type", hf_str(content_type));
 	for (unsigned i = 0; i < n; i++)
@@ -239,8 +244,8 @@ hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
 		add_header(s, "Content-Length", hf_str(size));
 	} else if (!s->bodiless && body.size > 0) {
 		out = evbuffer_new();
-		HF_CHECK(out != NULL &&
-		    evbuffer_add(out, body.p, body.size) == 0);
+		HF_CHECK(
+		    out != NULL && evbuffer_add(out, body.p, body.size) == 0);
 		count_out(s, body.size);
 	}
 	s->finished = true;
@@ -267,7 +272,8 @@ hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
 		 * would promise a Content-Length of 0 for keep-alive. */
 		s->close = true;
 		while (evhttp_remove_header(
-		    evhttp_request_get_input_headers(s->ev), "Connection") == 0)
+			   evhttp_request_get_input_headers(s->ev),
+			   "Connection") == 0)
 			;
 	}
 	add_headers(s, status, h, n, content_type);
@@ -397,7 +403,7 @@ cut(struct hf_sink *s)
 		/* evhttp would send a FIN; dissolving sends a RST first. */
 		(void)connect(c->fd, &nowhere, sizeof(nowhere));
 	}
-	hf_conn_close(c);	/* comes back through hf_sink_closed() */
+	hf_conn_close(c); /* comes back through hf_sink_closed() */
 }
 
 static void

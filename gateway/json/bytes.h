@@ -12,7 +12,7 @@
 #include <emmintrin.h>
 #endif
 
-#define HF_UTF8_BAD	0xfffdu		/* replacement character */
+#define HF_UTF8_BAD 0xfffdu /* replacement character */
 
 /* A byte that may stand in a JSON string as it is and is ASCII. */
 static inline bool
@@ -70,8 +70,8 @@ hf_json_skip_plain(const char *p, const char *end)
 		memcpy(&v, p, sizeof(v));
 		/* Signed: bytes from 0x80 on are negative, so they count. */
 		odd = _mm_or_si128(_mm_cmplt_epi8(v, space),
-		    _mm_or_si128(_mm_cmpeq_epi8(v, quote),
-		    _mm_cmpeq_epi8(v, slash)));
+		    _mm_or_si128(
+			_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)));
 		mask = _mm_movemask_epi8(odd);
 		if (mask != 0)
 			return p + __builtin_ctz((unsigned)mask);
@@ -119,10 +119,10 @@ hf_json_skip_short(const char *p, const char *end, bool *plain)
 		int quote, slash;
 
 		memcpy(&v, p, sizeof(v));
-		quote = _mm_movemask_epi8(_mm_cmpeq_epi8(v,
-		    _mm_set1_epi8('"')));
-		slash = _mm_movemask_epi8(_mm_cmpeq_epi8(v,
-		    _mm_set1_epi8('\\')));
+		quote =
+		    _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')));
+		slash =
+		    _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
 		if (slash == 0 && quote != 0) {
 			*plain = true;
 			return p + __builtin_ctz((unsigned)quote) + 1;
@@ -237,7 +237,6 @@ hf_utf8_put(char out[4], uint32_t cp)
  * a surrogate pair is one escape of 12 bytes; a lone surrogate gives
  * HF_UTF8_BAD and *lone.  0: not an escape.
  */
-size_t	hf_json_escape(const char *p, const char *end, uint32_t *cp,
-	    bool *lone);
+size_t hf_json_escape(const char *p, const char *end, uint32_t *cp, bool *lone);
 
 #endif

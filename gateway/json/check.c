@@ -10,20 +10,20 @@
 
 /* What the grammar allows next. */
 enum want {
-	WANT_VALUE,		/* a value must come */
-	WANT_FIRST_ELEMENT,	/* a value, or ']' */
-	WANT_FIRST_KEY,		/* a key, or '}' */
-	WANT_KEY,		/* a key must come */
-	WANT_MORE		/* ',' or the container's end */
+	WANT_VALUE,	    /* a value must come */
+	WANT_FIRST_ELEMENT, /* a value, or ']' */
+	WANT_FIRST_KEY,	    /* a key, or '}' */
+	WANT_KEY,	    /* a key must come */
+	WANT_MORE	    /* ',' or the container's end */
 };
 
 struct check {
-	const char	*start, *p, *end;
-	const char	*what;		/* set on failure */
-	int		 rc;
-	unsigned	 depth;
-	unsigned	 repairs;
-	bool		 object[HF_JSON_MAX_DEPTH];	/* else an array */
+	const char *start, *p, *end;
+	const char *what; /* set on failure */
+	int rc;
+	unsigned depth;
+	unsigned repairs;
+	bool object[HF_JSON_MAX_DEPTH]; /* else an array */
 };
 
 static bool
@@ -43,8 +43,9 @@ check_escape(struct check *c)
 	size_t n;
 
 	/* The usual ones without a call. */
-	if (c->end - c->p >= 2 && (c->p[1] == 'n' || c->p[1] == '"' ||
-	    c->p[1] == '\\' || c->p[1] == 't')) {
+	if (c->end - c->p >= 2 &&
+	    (c->p[1] == 'n' || c->p[1] == '"' || c->p[1] == '\\' ||
+		c->p[1] == 't')) {
 		c->p += 2;
 		return true;
 	}
@@ -167,8 +168,17 @@ check_value(struct check *c, enum want *want)
 		return check_word(c, "false", 5);
 	case 'n':
 		return check_word(c, "null", 4);
-	case '-': case '0': case '1': case '2': case '3': case '4':
-	case '5': case '6': case '7': case '8': case '9':
+	case '-':
+	case '0':
+	case '1':
+	case '2':
+	case '3':
+	case '4':
+	case '5':
+	case '6':
+	case '7':
+	case '8':
+	case '9':
 		return check_number(c);
 	default:
 		return fail(c, c->p, "a value was expected");
@@ -201,8 +211,9 @@ check_more(struct check *c, enum want *want)
 		c->depth--;
 		*want = WANT_MORE;
 	} else {
-		return fail(c, c->p, object ? "',' or '}' was expected" :
-		    "',' or ']' was expected");
+		return fail(c, c->p,
+		    object ? "',' or '}' was expected" :
+			     "',' or ']' was expected");
 	}
 	c->p++;
 	return true;
@@ -281,8 +292,8 @@ report(const struct check *c, struct hf_error *e)
 			column = 1;
 		}
 	}
-	return hf_fail(e, c->rc, "line %lu, column %lu: %s", line, column,
-	    c->what);
+	return hf_fail(
+	    e, c->rc, "line %lu, column %lu: %s", line, column, c->what);
 }
 
 int

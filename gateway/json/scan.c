@@ -127,8 +127,8 @@ hf_json_next_element(struct hf_json arr, size_t *pos, struct hf_json *value)
 }
 
 bool
-hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
-    struct hf_json *value)
+hf_json_next_member(
+    struct hf_json obj, size_t *pos, struct hf_json *key, struct hf_json *value)
 {
 	const char *p, *end;
 
@@ -140,7 +140,7 @@ hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
 	p = hf_json_skip_space(p, end);
 	if (p >= end)
 		return false;
-	p = hf_json_skip_space(p + 1, end);	/* the colon */
+	p = hf_json_skip_space(p + 1, end); /* the colon */
 	if (p >= end)
 		return false;
 	p = take_value(p, end, value);
@@ -154,8 +154,8 @@ raw_key_is(struct hf_str raw, bool plain, const char *z, size_t size)
 {
 	if (plain)
 		return raw.size == size + 2 && memcmp(raw.p + 1, z, size) == 0;
-	return hf_json_string_is((struct hf_json){ .type = HF_JSON_STRING,
-	    .raw = raw }, z);
+	return hf_json_string_is(
+	    (struct hf_json){ .type = HF_JSON_STRING, .raw = raw }, z);
 }
 
 static struct hf_json
@@ -165,7 +165,7 @@ get_indexed(const struct hf_json_index *index, const char *key)
 
 	for (unsigned i = index->n; i-- > 0;)
 		if (raw_key_is(index->member[i].key, index->member[i].plain,
-		    key, size))
+			key, size))
 			return index->member[i].value;
 	return absent;
 }
@@ -210,7 +210,7 @@ hf_json_index(struct hf_json *obj, struct hf_json_index *index)
 	while ((p = next_raw(p, end, &m->key, &m->plain, &v)) != NULL) {
 		m->value = (struct hf_json){ .type = type_at(v.p), .raw = v };
 		if (++index->n == HF_JSON_INDEX_MAX)
-			return;		/* too many: as it was */
+			return; /* too many: as it was */
 		m++;
 	}
 	obj->index = index;
@@ -233,8 +233,8 @@ hf_json_get(struct hf_json obj, const char *key)
 	p++;
 	while ((p = next_raw(p, end, &k, &plain, &v)) != NULL)
 		if (raw_key_is(k, plain, key, n))
-			found = (struct hf_json){ .type = type_at(v.p),
-			    .raw = v };
+			found =
+			    (struct hf_json){ .type = type_at(v.p), .raw = v };
 	return found;
 }
 
@@ -268,7 +268,7 @@ hf_json_path(struct hf_json v, ...)
 	va_start(ap, v);
 	while ((key = va_arg(ap, const char *)) != NULL)
 		v = v.type == HF_JSON_ARRAY ? get_element(v, key) :
-		    hf_json_get(v, key);
+					      hf_json_get(v, key);
 	va_end(ap);
 	return v;
 }

@@ -96,7 +96,7 @@ short_escape(char c)
 	case 'r':
 		return '\r';
 	default:
-		return 0;	/* the rare ones: see hf_json_escape() */
+		return 0; /* the rare ones: see hf_json_escape() */
 	}
 }
 
@@ -127,7 +127,7 @@ hf_json_decode(struct hf_json string, struct hf_buf *out)
 		}
 		n = hf_json_escape(slash, end, &cp, &lone);
 		if (n == 0)
-			break;		/* not checked text */
+			break; /* not checked text */
 		to += hf_utf8_put(to, cp);
 		p = slash + n;
 	}

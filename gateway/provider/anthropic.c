@@ -10,21 +10,21 @@
 #include "gateway/provider/history.h"
 #include "gateway/provider/request.h"
 
-#define ID_MAX		64	/* of a tool call */
-#define API_VERSION		"2023-06-01"
-#define MAX_TOKENS	4096	/* if neither client nor target says */
+#define ID_MAX 64 /* of a tool call */
+#define API_VERSION "2023-06-01"
+#define MAX_TOKENS 4096 /* if neither client nor target says */
 
-#define FIRST_USER	"(call connected)"	/* before a greeting */
-#define LAST_USER	"(continue)"	/* newer models refuse prefill */
-#define NOTE		"[system note] "
-#define JSON_ONLY	"Answer with one JSON object and nothing else."
+#define FIRST_USER "(call connected)" /* before a greeting */
+#define LAST_USER "(continue)"	      /* newer models refuse prefill */
+#define NOTE "[system note] "
+#define JSON_ONLY "Answer with one JSON object and nothing else."
 
 struct writer {
-	struct hf_buf	*b;
-	enum hf_role	 role;		/* of the open message */
-	bool		 open;		/* a message is open */
-	bool		 any;		/* a message was begun */
-	bool		 any_block;	/* the open one has a block */
+	struct hf_buf *b;
+	enum hf_role role; /* of the open message */
+	bool open;	   /* a message is open */
+	bool any;	   /* a message was begun */
+	bool any_block;	   /* the open one has a block */
 };
 
 /* --- messages ------------------------------------------------------------- */
@@ -45,14 +45,16 @@ begin_block(struct writer *w, enum hf_role role)
 	bool user = role == HF_ROLE_USER;
 
 	if (!w->any && !user)
-		hf_buf_puts(w->b, "{\"role\":\"user\",\"content\":[{\"type\":"
+		hf_buf_puts(w->b,
+		    "{\"role\":\"user\",\"content\":[{\"type\":"
 		    "\"text\",\"text\":\"" FIRST_USER "\"}]},");
 	if (!w->open || w->role != role) {
 		close_message(w);
 		if (w->any)
 			hf_buf_putc(w->b, ',');
-		hf_buf_puts(w->b, user ? "{\"role\":\"user\",\"content\":[" :
-		    "{\"role\":\"assistant\",\"content\":[");
+		hf_buf_puts(w->b,
+		    user ? "{\"role\":\"user\",\"content\":[" :
+			   "{\"role\":\"assistant\",\"content\":[");
 		w->role = role;
 		w->open = w->any = true;
 		w->any_block = false;
@@ -134,8 +136,9 @@ put_input(struct hf_buf *b, struct hf_json args)
 	}
 	hf_buf_init(&text, HF_BUF_NOCAP);
 	hf_json_decode(args, &text);
-	if (hf_buf_ok(&text) && hf_json_check(hf_buf_str(&text), &v, NULL,
-	    NULL) == 0 && v.type == HF_JSON_OBJECT) {
+	if (hf_buf_ok(&text) &&
+	    hf_json_check(hf_buf_str(&text), &v, NULL, NULL) == 0 &&
+	    v.type == HF_JSON_OBJECT) {
 		hf_json_put_repaired(b, v);
 	} else {
 		hf_buf_puts(b, "{\"_raw\":");
@@ -154,8 +157,8 @@ put_call(struct writer *w, const struct hf_said *s)
 	hf_buf_puts(w->b, "{\"type\":\"tool_use\",\"id\":\"");
 	hf_buf_putstr(w->b, s->id);
 	hf_buf_puts(w->b, "\",\"name\":");
-	hf_buf_putstr(w->b, name.type == HF_JSON_STRING ? name.raw :
-	    HF_STR("\"\""));
+	hf_buf_putstr(
+	    w->b, name.type == HF_JSON_STRING ? name.raw : HF_STR("\"\""));
 	hf_buf_puts(w->b, ",\"input\":");
 	put_input(w->b, hf_json_get(s->body, "arguments"));
 	hf_buf_putc(w->b, '}');
@@ -196,7 +199,8 @@ put_result(struct writer *w, const struct hf_said *s)
 	hf_buf_putstr(w->b, s->id);
 	hf_buf_putc(w->b, '"');
 	if (s->body.type == HF_JSON_NONE)
-		hf_buf_puts(w->b, ",\"content\":\"" HF_NO_RESULT "\","
+		hf_buf_puts(w->b,
+		    ",\"content\":\"" HF_NO_RESULT "\","
 		    "\"is_error\":true");
 	else
 		put_result_content(w->b, hf_json_get(s->body, "content"));
@@ -264,8 +268,8 @@ put_system_block(struct hf_buf *b, struct hf_str text, bool *any)
 }
 
 static void
-put_system(struct hf_buf *b, const struct hf_said_list *l,
-    struct hf_json params)
+put_system(
+    struct hf_buf *b, const struct hf_said_list *l, struct hf_json params)
 {
 	struct hf_json text, format;
 	bool any = false;
@@ -274,8 +278,8 @@ put_system(struct hf_buf *b, const struct hf_said_list *l,
 
 	for (i = 0; i < l->n && l->line[i].lead; i++) {
 		pos = 0;
-		while (hf_content_next(hf_json_get(l->line[i].body,
-		    "content"), &pos, &text))
+		while (hf_content_next(
+		    hf_json_get(l->line[i].body, "content"), &pos, &text))
 			if (!hf_text_blank(text))
 				put_system_block(b, text.raw, &any);
 	}
@@ -299,7 +303,7 @@ static void
 put_max_tokens(struct hf_buf *b, const struct hf_payload_input *in)
 {
 	static const char *const name[] = { "max_completion_tokens",
-	    "max_tokens" };
+		"max_tokens" };
 	int64_t n = in->target->call.max_output_tokens, v;
 	size_t i;
 
@@ -381,8 +385,10 @@ put_format(struct hf_buf *b, struct hf_json params)
 	if (!hf_json_string_is(hf_json_get(f, "type"), "json_schema") ||
 	    schema.type != HF_JSON_OBJECT)
 		return;
-	put_raw(b, ",\"output_config\":{\"format\":{\"type\":\"json_schema\","
-	    "\"schema\":", schema);
+	put_raw(b,
+	    ",\"output_config\":{\"format\":{\"type\":\"json_schema\","
+	    "\"schema\":",
+	    schema);
 	hf_buf_puts(b, "}}");
 }
 
@@ -396,8 +402,9 @@ put_url(struct hf_http_request *out, const char *base)
 
 	while (n > 0 && base[n - 1] == '/')
 		n--;
-	hf_request_url(out, base, n >= 3 && memcmp(base + n - 3, "/v1", 3) ==
-	    0 ? "/messages" : "/v1/messages");
+	hf_request_url(out, base,
+	    n >= 3 && memcmp(base + n - 3, "/v1", 3) == 0 ? "/messages" :
+							    "/v1/messages");
 }
 
 static int

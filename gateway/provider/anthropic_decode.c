@@ -10,47 +10,47 @@
 
 /* First match wins; the last row takes everything. */
 static const struct hf_error_rule errors[] = {
-	{ 0, INT_MAX, HF_MATCH_TYPE, "request_too_large",
-	  HF_CLASS_CONTEXT, "request_too_large" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "request_too_large", HF_CLASS_CONTEXT,
+	    "request_too_large" },
 	{ 413, 413, HF_MATCH_ANY, NULL, HF_CLASS_CONTEXT, NULL },
-	{ 200, 499, HF_MATCH_TEXT, "prompt is too long",
-	  HF_CLASS_CONTEXT, "context_length" },
-	{ 200, 499, HF_MATCH_TEXT, "exceed context limit",
-	  HF_CLASS_CONTEXT, "context_length" },
-	{ 200, 499, HF_MATCH_TEXT, "context window",
-	  HF_CLASS_CONTEXT, "context_length" },
-	{ 200, 499, HF_MATCH_TEXT, "content filtering policy",
-	  HF_CLASS_POLICY, "content_policy" },
-	{ 200, 499, HF_MATCH_TEXT, "credit balance is too low",
-	  HF_CLASS_AUTH, "insufficient_quota" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "authentication_error",
-	  HF_CLASS_AUTH, "authentication_error" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "billing_error",
-	  HF_CLASS_AUTH, "billing_error" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "permission_error",
-	  HF_CLASS_AUTH, "permission_error" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "not_found_error",
-	  HF_CLASS_AUTH, "model_not_found" },
+	{ 200, 499, HF_MATCH_TEXT, "prompt is too long", HF_CLASS_CONTEXT,
+	    "context_length" },
+	{ 200, 499, HF_MATCH_TEXT, "exceed context limit", HF_CLASS_CONTEXT,
+	    "context_length" },
+	{ 200, 499, HF_MATCH_TEXT, "context window", HF_CLASS_CONTEXT,
+	    "context_length" },
+	{ 200, 499, HF_MATCH_TEXT, "content filtering policy", HF_CLASS_POLICY,
+	    "content_policy" },
+	{ 200, 499, HF_MATCH_TEXT, "credit balance is too low", HF_CLASS_AUTH,
+	    "insufficient_quota" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "authentication_error", HF_CLASS_AUTH,
+	    "authentication_error" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "billing_error", HF_CLASS_AUTH,
+	    "billing_error" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "permission_error", HF_CLASS_AUTH,
+	    "permission_error" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "not_found_error", HF_CLASS_AUTH,
+	    "model_not_found" },
 	{ 401, 405, HF_MATCH_ANY, NULL, HF_CLASS_AUTH, NULL },
 	{ 429, 429, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
 	{ 529, 529, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "overloaded_error",
-	  HF_CLASS_CAPACITY, "overloaded" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "rate_limit_error",
-	  HF_CLASS_CAPACITY, "rate_limit" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "overloaded_error", HF_CLASS_CAPACITY,
+	    "overloaded" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "rate_limit_error", HF_CLASS_CAPACITY,
+	    "rate_limit" },
 	{ 408, 409, HF_MATCH_ANY, NULL, HF_CLASS_PROVIDER, NULL },
 	{ 425, 425, HF_MATCH_ANY, NULL, HF_CLASS_PROVIDER, NULL },
 	/* A 4xx that the API did not write says nothing about the caller. */
 	{ 400, 499, HF_MATCH_FOREIGN, NULL, HF_CLASS_PROVIDER, NULL },
 	{ 400, 499, HF_MATCH_ANY, NULL, HF_CLASS_CALLER, NULL },
-	{ 200, 299, HF_MATCH_TYPE, "invalid_request_error",
-	  HF_CLASS_CALLER, "invalid_request" },
+	{ 200, 299, HF_MATCH_TYPE, "invalid_request_error", HF_CLASS_CALLER,
+	    "invalid_request" },
 	{ 0, INT_MAX, HF_MATCH_ANY, NULL, HF_CLASS_PROVIDER, NULL },
 };
 
 static const struct {
-	const char		*word;
-	enum hf_finish_reason	 finish;
+	const char *word;
+	enum hf_finish_reason finish;
 } finishes[] = {
 	{ "end_turn", HF_FINISH_STOP },
 	{ "stop_sequence", HF_FINISH_STOP },
@@ -75,19 +75,20 @@ read_usage(struct hf_decoder *d, struct hf_json u)
 	hf_json_int(hf_json_get(u, "input_tokens"), &d->counted[IN_FRESH]);
 	hf_json_int(hf_json_get(u, "cache_creation_input_tokens"),
 	    &d->counted[IN_WRITTEN]);
-	hf_json_int(hf_json_get(u, "cache_read_input_tokens"),
-	    &d->counted[IN_READ]);
+	hf_json_int(
+	    hf_json_get(u, "cache_read_input_tokens"), &d->counted[IN_READ]);
 	hf_json_int(hf_json_get(u, "output_tokens"), &d->usage[1]);
-	hf_json_int(hf_json_path(u, "output_tokens_details",
-	    "thinking_tokens", NULL), &d->usage[3]);
+	hf_json_int(
+	    hf_json_path(u, "output_tokens_details", "thinking_tokens", NULL),
+	    &d->usage[3]);
 	d->usage[2] = d->counted[IN_READ];
 	for (i = 0; i < IN_PARTS; i++) {
 		if (d->counted[i] < 0)
 			continue;
 		if (i == IN_FRESH || d->usage[0] < 0)
 			d->usage[0] = 0;
-		if (__builtin_add_overflow(d->usage[0], d->counted[i],
-		    &d->usage[0]))
+		if (__builtin_add_overflow(
+			d->usage[0], d->counted[i], &d->usage[0]))
 			d->usage[0] = INT64_MAX;
 	}
 }
@@ -142,7 +143,7 @@ read_block(struct hf_decoder *d, struct hf_json block, int64_t index)
 		return;
 	}
 	if (!hf_json_string_is(type, "tool_use"))
-		return;		/* thinking, tools that ran at the server */
+		return; /* thinking, tools that ran at the server */
 	t = hf_tool_add(d, index);
 	if (t == NULL)
 		return;
@@ -150,8 +151,9 @@ read_block(struct hf_decoder *d, struct hf_json block, int64_t index)
 	hf_json_decode(hf_json_get(block, "id"), &t->id);
 	hf_json_decode(hf_json_get(block, "name"), &t->name);
 	/* In a stream the input comes in deltas, and {} stands here. */
-	hf_tool_arguments(d, t, input.raw.size > 2 ? input :
-	    (struct hf_json){ HF_JSON_NONE, HF_STR_NONE });
+	hf_tool_arguments(d, t,
+	    input.raw.size > 2 ? input :
+				 (struct hf_json){ HF_JSON_NONE, HF_STR_NONE });
 }
 
 static void
@@ -171,8 +173,8 @@ read_delta(struct hf_decoder *d, struct hf_json v)
 		else if (d->in_tool)
 			t = &d->tool[d->n_tool - 1];
 		if (t != NULL)
-			hf_tool_arguments(d, t, hf_json_get(delta,
-			    "partial_json"));
+			hf_tool_arguments(
+			    d, t, hf_json_get(delta, "partial_json"));
 	}
 }
 
@@ -219,8 +221,8 @@ message_stop(struct hf_decoder *d, struct hf_json v)
 }
 
 static const struct {
-	const char	*type;
-	void		(*fn)(struct hf_decoder *d, struct hf_json v);
+	const char *type;
+	void (*fn)(struct hf_decoder *d, struct hf_json v);
 } events[] = {
 	{ "content_block_delta", read_delta },
 	{ "content_block_start", block_start },
@@ -231,16 +233,15 @@ static const struct {
 };
 
 static void
-on_event(struct hf_decoder *d, const struct hf_sse_event *ev,
-    struct hf_json v)
+on_event(struct hf_decoder *d, const struct hf_sse_event *ev, struct hf_json v)
 {
 	struct hf_json type = hf_json_get(v, "type");
 	size_t i;
 
 	for (i = 0; i < hf_countof(events); i++) {
 		if (type.type == HF_JSON_STRING ?
-		    hf_json_string_is(type, events[i].type) :
-		    hf_str_is(ev->type, events[i].type)) {
+			hf_json_string_is(type, events[i].type) :
+			hf_str_is(ev->type, events[i].type)) {
 			events[i].fn(d, v);
 			return;
 		}
@@ -289,10 +290,10 @@ static const struct hf_decoder_ops ops = {
 };
 
 struct hf_decoder *
-hf_anthropic_decoder_new(const struct hf_conf_target *t, bool stream,
-    hf_event_fn fn, void *arg)
+hf_anthropic_decoder_new(
+    const struct hf_conf_target *t, bool stream, hf_event_fn fn, void *arg)
 {
 	(void)t;
-	(void)stream;	/* what came back decides */
+	(void)stream; /* what came back decides */
 	return hf_decode_new(&ops, fn, arg);
 }

@@ -5,7 +5,7 @@
 
 #include "gateway/provider/anthropic_tools.h"
 
-#define TOOLS_MAX	1024
+#define TOOLS_MAX 1024
 
 /* Does the set allowed by tool_choice hold a function of this name?  Without
  * such a set everything is allowed. */
@@ -23,8 +23,8 @@ is_allowed(struct hf_json allowed, struct hf_json name, struct hf_buf *tmp)
 	if (!hf_buf_ok(tmp))
 		return false;
 	while (hf_json_next_element(allowed, &pos, &t))
-		if (hf_json_string_is(hf_json_path(t, "function", "name",
-		    NULL), tmp->data))
+		if (hf_json_string_is(
+			hf_json_path(t, "function", "name", NULL), tmp->data))
 			return true;
 	return false;
 }
@@ -80,13 +80,13 @@ put_offered(struct hf_buf *b, struct hf_json tools, struct hf_json allowed,
 		type = hf_json_get(t, "type");
 		f = hf_json_get(t, "function");
 		if ((type.type != HF_JSON_NONE &&
-		    !hf_json_string_is(type, "function")) ||
+			!hf_json_string_is(type, "function")) ||
 		    hf_json_get(f, "name").type != HF_JSON_STRING) {
 			rc = hf_fail(e, HF_EINVAL,
 			    "tools: only named functions can be offered");
 		} else if (++seen > TOOLS_MAX) {
-			rc = hf_fail(e, HF_EINVAL, "tools: more than %d",
-			    TOOLS_MAX);
+			rc = hf_fail(
+			    e, HF_EINVAL, "tools: more than %d", TOOLS_MAX);
 		} else if (is_allowed(allowed, hf_json_get(f, "name"), &tmp)) {
 			hf_buf_puts(b, n++ == 0 ? ",\"tools\":[" : ",");
 			put_tool(b, f);
@@ -117,7 +117,8 @@ put_called(struct hf_buf *b, const struct hf_said_list *l)
 		hf_buf_puts(b, n == 1 ? ",\"tools\":[" : ",");
 		hf_buf_puts(b, "{\"name\":");
 		hf_buf_putstr(b, name);
-		hf_buf_puts(b, ",\"input_schema\":{\"type\":\"object\","
+		hf_buf_puts(b,
+		    ",\"input_schema\":{\"type\":\"object\","
 		    "\"properties\":{}}}");
 	}
 	if (n > 0)
@@ -128,14 +129,15 @@ put_called(struct hf_buf *b, const struct hf_said_list *l)
 static const char *
 mode_type(struct hf_json mode)
 {
-	return hf_json_string_is(mode, "none") ? "none" :
+	return hf_json_string_is(mode, "none")	? "none" :
 	    hf_json_string_is(mode, "required") ? "any" :
-	    hf_json_string_is(mode, "auto") ? "auto" : NULL;
+	    hf_json_string_is(mode, "auto")	? "auto" :
+						  NULL;
 }
 
 static int
-put_choice(struct hf_buf *b, struct hf_json choice, bool parallel,
-    struct hf_error *e)
+put_choice(
+    struct hf_buf *b, struct hf_json choice, bool parallel, struct hf_error *e)
 {
 	struct hf_json name = hf_json_path(choice, "function", "name", NULL);
 	const char *type;
@@ -147,8 +149,8 @@ put_choice(struct hf_buf *b, struct hf_json choice, bool parallel,
 		type = "tool";
 	if (type == NULL && choice.type != HF_JSON_NONE &&
 	    choice.type != HF_JSON_NULL)
-		return hf_fail(e, HF_EINVAL,
-		    "tool_choice: only a function can be chosen");
+		return hf_fail(
+		    e, HF_EINVAL, "tool_choice: only a function can be chosen");
 	if (type == NULL && parallel)
 		return 0;
 	hf_buf_printf(b, ",\"tool_choice\":{\"type\":\"%s\"",
@@ -168,8 +170,8 @@ hf_anthropic_put_tools(struct hf_buf *b, const struct hf_said_list *l,
     struct hf_json params, struct hf_error *e)
 {
 	struct hf_json choice = hf_json_get(params, "tool_choice");
-	bool parallel = hf_json_get(params, "parallel_tool_calls").type !=
-	    HF_JSON_FALSE;
+	bool parallel =
+	    hf_json_get(params, "parallel_tool_calls").type != HF_JSON_FALSE;
 	int n;
 
 	n = put_offered(b, hf_json_get(params, "tools"),

@@ -12,7 +12,7 @@
  * tools to be declared even when the client offers none: then those that were
  * called are, and none may be chosen.  HF_EINVAL: not a function.
  */
-int	hf_anthropic_put_tools(struct hf_buf *b, const struct hf_said_list *l,
-	    struct hf_json params, struct hf_error *e) HF_MUST_CHECK;
+int hf_anthropic_put_tools(struct hf_buf *b, const struct hf_said_list *l,
+    struct hf_json params, struct hf_error *e) HF_MUST_CHECK;
 
 #endif

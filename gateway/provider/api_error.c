@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define MESSAGE_MAX	((size_t)2000)
-#define WORD_MAX	((size_t)256)
+#define MESSAGE_MAX ((size_t)2000)
+#define WORD_MAX ((size_t)256)
 
 void
 hf_api_error_init(struct hf_api_error *a, int status)
@@ -151,15 +151,15 @@ hf_api_error_class(const struct hf_api_error *a,
 {
 	while (!matches(a, rule))
 		rule++;
-	*reason = rule->reason != NULL ? rule->reason :
-	    hf_http_reason(a->status);
+	*reason =
+	    rule->reason != NULL ? rule->reason : hf_http_reason(a->status);
 	return rule->cls;
 }
 
 const char *
 hf_http_reason(int status)
 {
-	static char text[500][9];	/* filled when first asked for */
+	static char text[500][9]; /* filled when first asked for */
 	char *t;
 
 	if (status >= 200 && status < 300)

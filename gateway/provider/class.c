@@ -6,8 +6,8 @@
 #include "gateway/provider/provider.h"
 
 static const struct {
-	const char	*name;
-	bool		 retry, next;
+	const char *name;
+	bool retry, next;
 } classes[] = {
 	[HF_CLASS_NONE] = { "ok", false, false },
 #define HF_CLASS(id, name, retry, next, status) \

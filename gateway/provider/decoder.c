@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "gateway/provider/headers.h"
 
-static void	on_sse(void *arg, const struct hf_sse_event *ev);
+static void on_sse(void *arg, const struct hf_sse_event *ev);
 
 const struct hf_dialect *
 hf_dialect(enum hf_conf_dialect d)
@@ -93,16 +93,16 @@ hf_decode_begin(struct hf_decoder *d)
 }
 
 void
-hf_decode_text(struct hf_decoder *d, enum hf_event_type type,
-    struct hf_json string)
+hf_decode_text(
+    struct hf_decoder *d, enum hf_event_type type, struct hf_json string)
 {
 	struct hf_event ev = { .type = type };
 
 	if (string.type != HF_JSON_STRING || string.raw.size <= 2)
 		return;
 	if (hf_json_is_plain(string)) {
-		ev.text = (struct hf_str){ string.raw.p + 1,
-		    string.raw.size - 2 };
+		ev.text =
+		    (struct hf_str){ string.raw.p + 1, string.raw.size - 2 };
 	} else {
 		hf_buf_reset(&d->scratch);
 		hf_json_decode(string, &d->scratch);
@@ -213,8 +213,7 @@ type_is(struct hf_str content_type, const char *z)
 {
 	size_t n = strlen(z);
 
-	return content_type.size >= n &&
-	    strncasecmp(content_type.p, z, n) == 0;
+	return content_type.size >= n && strncasecmp(content_type.p, z, n) == 0;
 }
 
 void
@@ -263,14 +262,12 @@ read_json(struct hf_str text, struct hf_json *v, struct hf_json_index *index)
 
 /* One event's data, from the stream or left over at its end. */
 static void
-stream_event(struct hf_decoder *d, const struct hf_sse_event *ev,
-    bool leftover)
+stream_event(struct hf_decoder *d, const struct hf_sse_event *ev, bool leftover)
 {
 	struct hf_json_index index HF_UNINIT;
 	struct hf_json v;
 
-	if (d->terminal || is_blank(ev->data) ||
-	    d->ops->marker(d, ev->data))
+	if (d->terminal || is_blank(ev->data) || d->ops->marker(d, ev->data))
 		return;
 	if (!read_json(ev->data, &v, &index)) {
 		if (d->finished || leftover)
@@ -327,8 +324,8 @@ decide(struct hf_decoder *d, struct hf_str bytes)
 		d->mode = HF_DECODE_JSON;
 	} else if (c == '<') {
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "html");
-	} else if (d->event_stream || (c != '\0' &&
-	    strchr(":deir\xef", c) != NULL)) {
+	} else if (d->event_stream ||
+	    (c != '\0' && strchr(":deir\xef", c) != NULL)) {
 		d->mode = HF_DECODE_SSE;
 		feed_stream(d, hf_buf_str(&d->body));
 	} else {

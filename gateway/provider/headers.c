@@ -12,8 +12,8 @@ trim(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\t'))
 		p++;
-	while (end > p && (end[-1] == ' ' || end[-1] == '\t' ||
-	    end[-1] == '\r'))
+	while (
+	    end > p && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
 		end--;
 	return (struct hf_str){ p, (size_t)(end - p) };
 }

@@ -9,37 +9,37 @@
 
 #include <sodium.h>
 
-#define NONE	UINT32_MAX
+#define NONE UINT32_MAX
 
 /* An item with its checked body. */
 struct entry {
-	const struct hf_item	*item;
-	struct hf_json		 body;
-	uint32_t		 result;	/* calls: of its result */
-	uint32_t		 next_open;	/* calls: older one, same id */
-	struct hf_str		 id;		/* calls: on the wire */
+	const struct hf_item *item;
+	struct hf_json body;
+	uint32_t result;    /* calls: of its result */
+	uint32_t next_open; /* calls: older one, same id */
+	struct hf_str id;   /* calls: on the wire */
 };
 
 /* A distinct tool call id. */
 struct name {
-	uint64_t		 hash;
-	struct hf_str		 id;		/* decoded */
-	uint32_t		 uses;		/* calls that had it */
-	uint32_t		 open;		/* newest unanswered call */
-	uint32_t		 next;		/* in the same bucket */
+	uint64_t hash;
+	struct hf_str id; /* decoded */
+	uint32_t uses;	  /* calls that had it */
+	uint32_t open;	  /* newest unanswered call */
+	uint32_t next;	  /* in the same bucket */
 };
 
 struct maker {
-	struct hf_said_list	*out;
-	struct hf_arena		*a;
-	struct entry		*entry;
-	uint32_t		 n;
-	struct name		*name;
-	uint32_t		 n_name;
-	uint32_t		*bucket;
-	uint32_t		 mask;
-	size_t			 id_max;
-	struct hf_buf		 scratch;
+	struct hf_said_list *out;
+	struct hf_arena *a;
+	struct entry *entry;
+	uint32_t n;
+	struct name *name;
+	uint32_t n_name;
+	uint32_t *bucket;
+	uint32_t mask;
+	size_t id_max;
+	struct hf_buf scratch;
 };
 
 static uint64_t
@@ -53,8 +53,8 @@ hash_id(struct hf_str id)
 		randombytes_buf(key, sizeof(key));
 		made = true;
 	}
-	crypto_shorthash((unsigned char *)&h, (const unsigned char *)id.p,
-	    id.size, key);
+	crypto_shorthash(
+	    (unsigned char *)&h, (const unsigned char *)id.p, id.size, key);
 	return h;
 }
 
@@ -100,14 +100,14 @@ is_legal(struct hf_str id, size_t max)
 	for (i = 0; i < id.size; i++) {
 		c = id.p[i];
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		    (c >= '0' && c <= '9') || c == '_' || c == '-'))
+			(c >= '0' && c <= '9') || c == '_' || c == '-'))
 			return false;
 	}
 	return true;
 }
 
-#define REPLACED	"call_r"
-#define REPLACED_SIZE	30
+#define REPLACED "call_r"
+#define REPLACED_SIZE 30
 
 /* Has it the form of a replacement?  Then it is replaced too, or it could be
  * the same as one.  Neither we nor providers mint ids of this form. */
@@ -136,8 +136,8 @@ wire_id(struct maker *m, const struct name *n)
 		use[i] = (unsigned char)(n->uses >> 8 * i);
 	crypto_generichash_init(&st, NULL, 0, sizeof(h));
 	crypto_generichash_update(&st, use, sizeof(use));
-	crypto_generichash_update(&st, (const unsigned char *)n->id.p,
-	    n->id.size);
+	crypto_generichash_update(
+	    &st, (const unsigned char *)n->id.p, n->id.size);
 	crypto_generichash_final(&st, h, sizeof(h));
 	for (i = 0; i < sizeof(h); i++)
 		text[sizeof(REPLACED) - 1 + i] = digit[h[i] & 31];
@@ -145,19 +145,21 @@ wire_id(struct maker *m, const struct name *n)
 }
 
 static int
-read_body(struct hf_str body, bool checked, struct hf_json *out,
-    struct hf_error *e)
+read_body(
+    struct hf_str body, bool checked, struct hf_json *out, struct hf_error *e)
 {
 	if (!checked)
 		return hf_json_check(body, out, NULL, e);
 	*out = (struct hf_json){ .type = body.size >= 2 && body.p[0] == '{' ?
-	    HF_JSON_OBJECT : HF_JSON_NONE, .raw = body };
+		    HF_JSON_OBJECT :
+		    HF_JSON_NONE,
+		.raw = body };
 	return 0;
 }
 
 static int
-read_bodies(struct maker *m, const struct hf_payload_input *in,
-    struct hf_error *e)
+read_bodies(
+    struct maker *m, const struct hf_payload_input *in, struct hf_error *e)
 {
 	const struct hf_item *item = in->item;
 	struct hf_error why = { 0 };
@@ -168,16 +170,17 @@ read_bodies(struct maker *m, const struct hf_payload_input *in,
 	for (i = 0; i < in->n_item; i++) {
 		body = item[i].has_heard ? item[i].heard : item[i].body;
 		if (item[i].has_heard && body.size == 0)
-			continue;	/* nobody heard it */
+			continue; /* nobody heard it */
 		en = &m->entry[m->n++];
-		*en = (struct entry){ .item = &item[i], .result = NONE,
-		    .next_open = NONE };
+		*en = (struct entry){
+			.item = &item[i], .result = NONE, .next_open = NONE
+		};
 		if (read_body(body, in->checked, &en->body, &why) != 0)
-			return hf_fail(e, HF_EINVAL, "item %u: %s", i,
-			    why.text);
+			return hf_fail(
+			    e, HF_EINVAL, "item %u: %s", i, why.text);
 		if (en->body.type != HF_JSON_OBJECT)
-			return hf_fail(e, HF_EINVAL,
-			    "item %u: not an object", i);
+			return hf_fail(
+			    e, HF_EINVAL, "item %u: not an object", i);
 	}
 	return 0;
 }
@@ -219,7 +222,8 @@ add(struct maker *m, enum hf_said_kind kind, const struct entry *en)
 
 	*s = (struct hf_said){ .kind = kind, .body = en->body };
 	s->role = kind == HF_SAID_RESULT ? HF_ROLE_TOOL :
-	    kind == HF_SAID_CALL ? HF_ROLE_ASSISTANT : en->item->role;
+	    kind == HF_SAID_CALL	 ? HF_ROLE_ASSISTANT :
+					   en->item->role;
 	return s;
 }
 
@@ -243,7 +247,8 @@ add_calls(struct maker *m, uint32_t i)
 	    en[i - 1].item->role == HF_ROLE_ASSISTANT &&
 	    same_answer(&en[i - 1], &en[i]);
 	for (; end < m->n && en[end].item->kind == HF_ITEM_TOOL_CALL &&
-	    same_answer(&en[end], &en[i]); end++) {
+	     same_answer(&en[end], &en[i]);
+	     end++) {
 		s = add(m, HF_SAID_CALL, &en[end]);
 		s->id = en[end].id;
 		s->joined = joined;
@@ -254,8 +259,7 @@ add_calls(struct maker *m, uint32_t i)
 		s = add(m, HF_SAID_RESULT, res != NULL ? res : &en[k]);
 		s->id = en[k].id;
 		if (res == NULL)
-			s->body = (struct hf_json){ HF_JSON_NONE,
-			    HF_STR_NONE };
+			s->body = (struct hf_json){ HF_JSON_NONE, HF_STR_NONE };
 	}
 	return end - i;
 }
@@ -288,7 +292,7 @@ order(struct maker *m)
 			i += add_calls(m, i);
 			break;
 		case HF_ITEM_TOOL_RESULT:
-			i++;	/* stands behind its call, or nowhere */
+			i++; /* stands behind its call, or nowhere */
 			break;
 		}
 	}
@@ -307,8 +311,8 @@ allocate(struct maker *m, unsigned n_item, struct hf_error *e)
 	m->name = hf_arena_bytes(m->a, n_item * sizeof(*m->name) + 1);
 	/* Each call brings a result, and every item is at most one line.  All
 	 * of them are written whole before they are read. */
-	m->out->line = hf_arena_bytes(m->a,
-	    (size_t)n_item * 2 * sizeof(*m->out->line) + 1);
+	m->out->line = hf_arena_bytes(
+	    m->a, (size_t)n_item * 2 * sizeof(*m->out->line) + 1);
 	if (m->bucket == NULL || m->entry == NULL || m->name == NULL ||
 	    m->out->line == NULL)
 		return hf_fail(e, HF_ENOMEM, "history of %u items", n_item);
@@ -376,7 +380,7 @@ space_size(const unsigned char *p, size_t left)
 		return 2;
 	if (left >= 3 && p[0] == 0xe2 && p[1] == 0x80 &&
 	    ((p[2] >= 0x80 && p[2] <= 0x8a) || p[2] == 0xa8 || p[2] == 0xa9 ||
-	    p[2] == 0xaf))
+		p[2] == 0xaf))
 		return 3;
 	if (left >= 3 && memcmp(p, "\xe3\x80\x80", 3) == 0)
 		return 3;
@@ -396,8 +400,8 @@ hf_text_blank(struct hf_json string)
 		return false;
 	hf_buf_init(&b, HF_BUF_NOCAP);
 	hf_json_decode(string, &b);
-	while (i < b.size && (n = space_size((unsigned char *)b.data + i,
-	    b.size - i)) > 0)
+	while (i < b.size &&
+	    (n = space_size((unsigned char *)b.data + i, b.size - i)) > 0)
 		i += n;
 	n = b.size;
 	hf_buf_free(&b);

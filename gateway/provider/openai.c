@@ -8,15 +8,28 @@
 #include "gateway/provider/openai_decode.h"
 #include "gateway/provider/request.h"
 
-#define ID_MAX		40	/* of a tool call */
-#define PER_LINE	64	/* bytes of a message beside its content */
+#define ID_MAX 40   /* of a tool call */
+#define PER_LINE 64 /* bytes of a message beside its content */
 
 /* Parameters that are passed on under their own name. */
 static const char *const passed[] = {
-	"max_tokens", "max_completion_tokens", "temperature", "top_p", "stop",
-	"response_format", "reasoning_effort", "verbosity", "seed",
-	"frequency_penalty", "presence_penalty", "logit_bias", "user",
-	"safety_identifier", "prompt_cache_key", "service_tier", "prediction",
+	"max_tokens",
+	"max_completion_tokens",
+	"temperature",
+	"top_p",
+	"stop",
+	"response_format",
+	"reasoning_effort",
+	"verbosity",
+	"seed",
+	"frequency_penalty",
+	"presence_penalty",
+	"logit_bias",
+	"user",
+	"safety_identifier",
+	"prompt_cache_key",
+	"service_tier",
+	"prediction",
 };
 
 static const char *
@@ -59,8 +72,9 @@ put_content(struct hf_buf *b, struct hf_json content)
 	while (hf_content_next(content, &pos, &text)) {
 		if (text.raw.size <= 2)
 			continue;
-		hf_buf_puts(b, any ? ",{\"type\":\"text\",\"text\":" :
-		    "{\"type\":\"text\",\"text\":");
+		hf_buf_puts(b,
+		    any ? ",{\"type\":\"text\",\"text\":" :
+			  "{\"type\":\"text\",\"text\":");
 		hf_buf_putstr(b, text.raw);
 		hf_buf_putc(b, '}');
 		any = true;
@@ -108,8 +122,8 @@ put_call(struct hf_buf *b, const struct hf_said *s)
 	hf_buf_puts(b, "{\"id\":\"");
 	hf_buf_putstr(b, s->id);
 	hf_buf_puts(b, "\",\"type\":\"function\",\"function\":{\"name\":");
-	hf_buf_putstr(b, name.type == HF_JSON_STRING ? name.raw :
-	    HF_STR("\"\""));
+	hf_buf_putstr(
+	    b, name.type == HF_JSON_STRING ? name.raw : HF_STR("\"\""));
 	hf_buf_puts(b, ",\"arguments\":");
 	hf_buf_putstr(b, hf_text_blank(args) ? HF_STR("\"{}\"") : args.raw);
 	hf_buf_puts(b, "}}");
@@ -127,8 +141,8 @@ put_calls(struct hf_buf *b, const struct hf_said_list *l, unsigned i)
 		if (i > from)
 			hf_buf_putc(b, ',');
 		put_call(b, &l->line[i++]);
-	} while (i < l->n && l->line[i].kind == HF_SAID_CALL &&
-	    l->line[i].joined);
+	} while (
+	    i < l->n && l->line[i].kind == HF_SAID_CALL && l->line[i].joined);
 	hf_buf_putc(b, ']');
 	return i;
 }
@@ -138,7 +152,7 @@ is_empty(const struct hf_said *s)
 {
 	return hf_content_empty(hf_json_get(s->body, "content"), false) &&
 	    (s->role != HF_ROLE_ASSISTANT ||
-	    hf_text_blank(hf_json_get(s->body, "refusal")));
+		hf_text_blank(hf_json_get(s->body, "refusal")));
 }
 
 /* In the message that is to be gone on with. */
@@ -207,8 +221,8 @@ is_left_out(const struct hf_said_list *l, unsigned i, bool instructed)
 }
 
 static void
-put_messages(struct hf_buf *b, struct hf_said_list *l,
-    const struct hf_payload_input *in)
+put_messages(
+    struct hf_buf *b, struct hf_said_list *l, const struct hf_payload_input *in)
 {
 	bool any = false, instructed = in->instruction.size > 0;
 	size_t room = 1024 + in->instruction.size; /* parameters and so on */
@@ -235,8 +249,9 @@ put_messages(struct hf_buf *b, struct hf_said_list *l,
 		s->body.index = NULL;
 	}
 	if (instructed) {
-		hf_buf_puts(b, any ? ",{\"role\":\"user\",\"content\":" :
-		    "{\"role\":\"user\",\"content\":");
+		hf_buf_puts(b,
+		    any ? ",{\"role\":\"user\",\"content\":" :
+			  "{\"role\":\"user\",\"content\":");
 		hf_json_put_string(b, in->instruction);
 		hf_buf_putc(b, '}');
 	}
@@ -253,10 +268,10 @@ put_tool(struct hf_buf *b, struct hf_json tool, struct hf_error *e)
 	struct hf_json name = hf_json_get(f, "name");
 
 	if ((type.type != HF_JSON_NONE &&
-	    !hf_json_string_is(type, "function")) ||
+		!hf_json_string_is(type, "function")) ||
 	    name.type != HF_JSON_STRING)
-		return hf_fail(e, HF_EINVAL,
-		    "tools: only named functions can be offered");
+		return hf_fail(
+		    e, HF_EINVAL, "tools: only named functions can be offered");
 	hf_buf_puts(b, "{\"type\":\"function\",\"function\":{\"name\":");
 	hf_buf_putstr(b, name.raw);
 	put_member(b, "description", hf_json_get(f, "description"));
@@ -280,11 +295,11 @@ put_choice(struct hf_buf *b, struct hf_json choice, struct hf_error *e)
 	if (choice.type != HF_JSON_OBJECT)
 		return 0;
 	name = hf_json_path(choice, "function", "name", NULL);
-	if (!hf_json_string_is(type, "function") ||
-	    name.type != HF_JSON_STRING)
-		return hf_fail(e, HF_EINVAL,
-		    "tool_choice: only a function can be chosen");
-	hf_buf_puts(b, ",\"tool_choice\":{\"type\":\"function\","
+	if (!hf_json_string_is(type, "function") || name.type != HF_JSON_STRING)
+		return hf_fail(
+		    e, HF_EINVAL, "tool_choice: only a function can be chosen");
+	hf_buf_puts(b,
+	    ",\"tool_choice\":{\"type\":\"function\","
 	    "\"function\":{\"name\":");
 	hf_buf_putstr(b, name.raw);
 	hf_buf_puts(b, "}}");
@@ -299,7 +314,7 @@ put_tools(struct hf_buf *b, struct hf_json params, struct hf_error *e)
 	int rc;
 
 	if (!hf_json_next_element(tools, &pos, &tool))
-		return 0;	/* the choice means nothing without tools */
+		return 0; /* the choice means nothing without tools */
 	hf_buf_puts(b, ",\"tools\":[");
 	rc = put_tool(b, tool, e);
 	while (rc == 0 && hf_json_next_element(tools, &pos, &tool)) {
@@ -325,7 +340,7 @@ put_params(struct hf_buf *b, struct hf_json params)
 		pos = 0;
 		if (v.type == HF_JSON_ARRAY &&
 		    !hf_json_next_element(v, &pos, &first))
-			continue;	/* an empty list is no list */
+			continue; /* an empty list is no list */
 		put_member(b, passed[i], v);
 	}
 }
@@ -341,8 +356,8 @@ put_headers(const struct hf_payload_input *in, struct hf_http_request *out,
 
 	hf_request_url(out, p->base_url, "/chat/completions");
 	if (rc == 0)
-		rc = hf_request_header(out, "Authorization", "Bearer ",
-		    p->api_key, e);
+		rc = hf_request_header(
+		    out, "Authorization", "Bearer ", p->api_key, e);
 	return rc;
 }
 
@@ -366,14 +381,16 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 	hf_json_put_string(b, hf_str(in->target->model));
 	put_messages(b, &l, in);
 	if (in->prefill && in->target->call.prefill == HF_PREFILL_VLLM)
-		hf_buf_puts(b, ",\"continue_final_message\":true,"
+		hf_buf_puts(b,
+		    ",\"continue_final_message\":true,"
 		    "\"add_generation_prompt\":false");
 	put_params(b, in->params);
 	rc = put_tools(b, in->params, e);
 	if (rc != 0)
 		goto out;
 	if (in->stream)
-		hf_buf_puts(b, ",\"stream\":true,"
+		hf_buf_puts(b,
+		    ",\"stream\":true,"
 		    "\"stream_options\":{\"include_usage\":true}");
 	hf_buf_putc(b, '}');
 	rc = hf_request_check(out, e);

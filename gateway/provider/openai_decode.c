@@ -10,64 +10,64 @@
 
 /* First match wins; the last row takes everything. */
 static const struct hf_error_rule errors[] = {
-	{ 0, INT_MAX, HF_MATCH_CODE, "content_filter",
-	  HF_CLASS_POLICY, "content_policy" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "content_filter", HF_CLASS_POLICY,
+	    "content_policy" },
 	{ 0, INT_MAX, HF_MATCH_CODE, "content_policy_violation",
-	  HF_CLASS_POLICY, "content_policy" },
+	    HF_CLASS_POLICY, "content_policy" },
 	{ 0, INT_MAX, HF_MATCH_TYPE, "content_policy_violation",
-	  HF_CLASS_POLICY, "content_policy" },
+	    HF_CLASS_POLICY, "content_policy" },
 	{ 0, INT_MAX, HF_MATCH_CODE, "context_length_exceeded",
-	  HF_CLASS_CONTEXT, "context_length" },
+	    HF_CLASS_CONTEXT, "context_length" },
 	{ 0, INT_MAX, HF_MATCH_TYPE, "exceed_context_size_error",
-	  HF_CLASS_CONTEXT, "context_length" },
+	    HF_CLASS_CONTEXT, "context_length" },
 	{ 413, 413, HF_MATCH_ANY, NULL, HF_CLASS_CONTEXT, "http_413" },
-	{ 200, 499, HF_MATCH_TEXT, "maximum context length",
-	  HF_CLASS_CONTEXT, "context_length" },
-	{ 200, 499, HF_MATCH_TEXT, "prompt is too long",
-	  HF_CLASS_CONTEXT, "context_length" },
-	{ 200, 499, HF_MATCH_TEXT, "context window",
-	  HF_CLASS_CONTEXT, "context_length" },
-	{ 0, INT_MAX, HF_MATCH_CODE, "insufficient_quota",
-	  HF_CLASS_AUTH, "insufficient_quota" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "insufficient_quota",
-	  HF_CLASS_AUTH, "insufficient_quota" },
+	{ 200, 499, HF_MATCH_TEXT, "maximum context length", HF_CLASS_CONTEXT,
+	    "context_length" },
+	{ 200, 499, HF_MATCH_TEXT, "prompt is too long", HF_CLASS_CONTEXT,
+	    "context_length" },
+	{ 200, 499, HF_MATCH_TEXT, "context window", HF_CLASS_CONTEXT,
+	    "context_length" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "insufficient_quota", HF_CLASS_AUTH,
+	    "insufficient_quota" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "insufficient_quota", HF_CLASS_AUTH,
+	    "insufficient_quota" },
 	{ 0, INT_MAX, HF_MATCH_CODE, "billing_hard_limit_reached",
-	  HF_CLASS_AUTH, "insufficient_quota" },
-	{ 0, INT_MAX, HF_MATCH_CODE, "billing_not_active",
-	  HF_CLASS_AUTH, "insufficient_quota" },
-	{ 0, INT_MAX, HF_MATCH_CODE, "invalid_api_key",
-	  HF_CLASS_AUTH, "invalid_api_key" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "authentication_error",
-	  HF_CLASS_AUTH, "invalid_api_key" },
-	{ 0, INT_MAX, HF_MATCH_CODE, "model_not_found",
-	  HF_CLASS_AUTH, "model_not_found" },
+	    HF_CLASS_AUTH, "insufficient_quota" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "billing_not_active", HF_CLASS_AUTH,
+	    "insufficient_quota" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "invalid_api_key", HF_CLASS_AUTH,
+	    "invalid_api_key" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "authentication_error", HF_CLASS_AUTH,
+	    "invalid_api_key" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "model_not_found", HF_CLASS_AUTH,
+	    "model_not_found" },
 	{ 401, 405, HF_MATCH_ANY, NULL, HF_CLASS_AUTH, NULL },
 	{ 429, 429, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
 	{ 498, 498, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
 	{ 529, 529, HF_MATCH_ANY, NULL, HF_CLASS_CAPACITY, NULL },
-	{ 0, INT_MAX, HF_MATCH_CODE, "rate_limit_exceeded",
-	  HF_CLASS_CAPACITY, "rate_limit" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "rate_limit_error",
-	  HF_CLASS_CAPACITY, "rate_limit" },
-	{ 0, INT_MAX, HF_MATCH_TYPE, "overloaded_error",
-	  HF_CLASS_CAPACITY, "overloaded" },
-	{ 0, INT_MAX, HF_MATCH_CODE, "server_overloaded",
-	  HF_CLASS_CAPACITY, "overloaded" },
-	{ 500, 599, HF_MATCH_TEXT, "overloaded",
-	  HF_CLASS_CAPACITY, "overloaded" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "rate_limit_exceeded", HF_CLASS_CAPACITY,
+	    "rate_limit" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "rate_limit_error", HF_CLASS_CAPACITY,
+	    "rate_limit" },
+	{ 0, INT_MAX, HF_MATCH_TYPE, "overloaded_error", HF_CLASS_CAPACITY,
+	    "overloaded" },
+	{ 0, INT_MAX, HF_MATCH_CODE, "server_overloaded", HF_CLASS_CAPACITY,
+	    "overloaded" },
+	{ 500, 599, HF_MATCH_TEXT, "overloaded", HF_CLASS_CAPACITY,
+	    "overloaded" },
 	{ 408, 409, HF_MATCH_ANY, NULL, HF_CLASS_PROVIDER, NULL },
 	{ 425, 425, HF_MATCH_ANY, NULL, HF_CLASS_PROVIDER, NULL },
 	/* A 4xx that the API did not write says nothing about the caller. */
 	{ 400, 499, HF_MATCH_FOREIGN, NULL, HF_CLASS_PROVIDER, NULL },
 	{ 400, 499, HF_MATCH_ANY, NULL, HF_CLASS_CALLER, NULL },
-	{ 200, 299, HF_MATCH_TYPE, "invalid_request_error",
-	  HF_CLASS_CALLER, "invalid_request" },
+	{ 200, 299, HF_MATCH_TYPE, "invalid_request_error", HF_CLASS_CALLER,
+	    "invalid_request" },
 	{ 0, INT_MAX, HF_MATCH_ANY, NULL, HF_CLASS_PROVIDER, NULL },
 };
 
 static const struct {
-	const char		*word;
-	enum hf_finish_reason	 finish;
+	const char *word;
+	enum hf_finish_reason finish;
 } finishes[] = {
 	{ "stop", HF_FINISH_STOP },
 	{ "eos", HF_FINISH_STOP },
@@ -100,10 +100,12 @@ read_usage(struct hf_decoder *d, struct hf_json u)
 		d->usage[i] = -1;
 	hf_json_int(hf_json_get(u, "prompt_tokens"), &d->usage[0]);
 	hf_json_int(hf_json_get(u, "completion_tokens"), &d->usage[1]);
-	hf_json_int(hf_json_path(u, "prompt_tokens_details", "cached_tokens",
-	    NULL), &d->usage[2]);
+	hf_json_int(
+	    hf_json_path(u, "prompt_tokens_details", "cached_tokens", NULL),
+	    &d->usage[2]);
 	hf_json_int(hf_json_path(u, "completion_tokens_details",
-	    "reasoning_tokens", NULL), &d->usage[3]);
+			"reasoning_tokens", NULL),
+	    &d->usage[3]);
 	d->usage_new = true;
 }
 
@@ -224,8 +226,9 @@ read_tools(struct hf_decoder *d, struct hf_json message)
 	while (hf_json_next_element(calls, &pos, &call))
 		read_tool(d, call, hf_json_get(call, "function"));
 	if (old.type == HF_JSON_OBJECT)
-		read_tool(d, (struct hf_json){ HF_JSON_OBJECT,
-		    HF_STR("{\"index\":0}") }, old);
+		read_tool(d,
+		    (struct hf_json){ HF_JSON_OBJECT, HF_STR("{\"index\":0}") },
+		    old);
 }
 
 /* --- contents ------------------------------------------------------------- */
@@ -255,14 +258,13 @@ first_choice(struct hf_json v, struct hf_json *choice)
 	while (hf_json_next_element(choices, &pos, choice))
 		if (choice->type == HF_JSON_OBJECT &&
 		    (!hf_json_int(hf_json_get(*choice, "index"), &index) ||
-		    index == 0))
+			index == 0))
 			return true;
 	return false;
 }
 
 static void
-on_event(struct hf_decoder *d, const struct hf_sse_event *ev,
-    struct hf_json v)
+on_event(struct hf_decoder *d, const struct hf_sse_event *ev, struct hf_json v)
 {
 	struct hf_json_index index HF_UNINIT;
 	struct hf_json choice;
@@ -332,10 +334,10 @@ static const struct hf_decoder_ops ops = {
 };
 
 struct hf_decoder *
-hf_openai_decoder_new(const struct hf_conf_target *t, bool stream,
-    hf_event_fn fn, void *arg)
+hf_openai_decoder_new(
+    const struct hf_conf_target *t, bool stream, hf_event_fn fn, void *arg)
 {
 	(void)t;
-	(void)stream;	/* what came back decides */
+	(void)stream; /* what came back decides */
 	return hf_decode_new(&ops, fn, arg);
 }

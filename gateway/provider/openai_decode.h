@@ -6,7 +6,7 @@
 
 #include "gateway/provider/decoder.h"
 
-struct hf_decoder *hf_openai_decoder_new(const struct hf_conf_target *t,
-	    bool stream, hf_event_fn fn, void *arg);
+struct hf_decoder *hf_openai_decoder_new(
+    const struct hf_conf_target *t, bool stream, hf_event_fn fn, void *arg);
 
 #endif

@@ -21,9 +21,9 @@ enum hf_class {
 #undef HF_CLASS
 };
 
-const char *hf_class_name(enum hf_class c);	/* "ok" for NONE */
-bool	hf_class_retry(enum hf_class c);
-bool	hf_class_next(enum hf_class c);
+const char *hf_class_name(enum hf_class c); /* "ok" for NONE */
+bool hf_class_retry(enum hf_class c);
+bool hf_class_next(enum hf_class c);
 
 /*
  * Bodies of items (UTF-8 JSON text, made by gateway/turn/items.c):
@@ -40,77 +40,79 @@ bool	hf_class_next(enum hf_class c);
  *   seed, frequency_penalty, presence_penalty, user, safety_identifier ...
  */
 struct hf_payload_input {
-	const struct hf_item	*item;	/* the whole history, lead first */
-	unsigned		 n_item;
-	struct hf_json		 params;
+	const struct hf_item *item; /* the whole history, lead first */
+	unsigned n_item;
+	struct hf_json params;
 	const struct hf_conf_target *target;
-	bool			 stream;
+	bool stream;
 	/* The last item is a part of an assistant's answer, and the target is
 	 * to go on with it, in the way of its call.prefill.  White space at
 	 * the end of that text may not reach the model (anthropic refuses
 	 * it, templates drop it), so what comes back may begin with it. */
-	bool			 prefill;
+	bool prefill;
 	/* If not empty: these words (UTF-8) as a user message behind the
 	 * history; in this request only. */
-	struct hf_str		 instruction;
-	bool			 checked; /* the bodies are: made of checked
-					   * text in this process */
+	struct hf_str instruction;
+	bool checked; /* the bodies are: made of checked
+		       * text in this process */
 };
 
 /* Why build() would refuse 'prefill' for this target with these parameters,
  * whatever the history is; NULL: it would not.  A static string. */
-const char *hf_prefill_refusal(const struct hf_conf_target *target,
-	    struct hf_json params);
+const char *hf_prefill_refusal(
+    const struct hf_conf_target *target, struct hf_json params);
 
 struct hf_http_request {
-	struct hf_buf	 url;
-	struct hf_buf	 headers;	/* "Name: value" lines, LF-separated;
-					 * holds the secret: never logged */
-	struct hf_buf	 body;
+	struct hf_buf url;
+	struct hf_buf headers; /* "Name: value" lines, LF-separated;
+				* holds the secret: never logged */
+	struct hf_buf body;
 };
 
-void	hf_http_request_init(struct hf_http_request *r);
-void	hf_http_request_free(struct hf_http_request *r);
+void hf_http_request_init(struct hf_http_request *r);
+void hf_http_request_free(struct hf_http_request *r);
 
 /* --- events: a stream in flight --------------------------------------- */
 
 enum hf_event_type {
-	HF_EV_BEGIN,		/* the provider began to answer; no content */
-	HF_EV_TEXT,		/* .text: decoded UTF-8, never empty */
-	HF_EV_REFUSAL,		/* .text */
-	HF_EV_PROGRESS,		/* part of a tool call arrived (held back) */
-	HF_EV_TOOL_CALL,	/* a whole call: .tool */
-	HF_EV_FINISH,		/* .finish; terminal unless an error follows */
-	HF_EV_USAGE,		/* .usage (may come before or after FINISH) */
-	HF_EV_DONE,		/* terminal marker seen: answer complete */
-	HF_EV_ERROR		/* .error; terminal */
+	HF_EV_BEGIN,	 /* the provider began to answer; no content */
+	HF_EV_TEXT,	 /* .text: decoded UTF-8, never empty */
+	HF_EV_REFUSAL,	 /* .text */
+	HF_EV_PROGRESS,	 /* part of a tool call arrived (held back) */
+	HF_EV_TOOL_CALL, /* a whole call: .tool */
+	HF_EV_FINISH,	 /* .finish; terminal unless an error follows */
+	HF_EV_USAGE,	 /* .usage (may come before or after FINISH) */
+	HF_EV_DONE,	 /* terminal marker seen: answer complete */
+	HF_EV_ERROR	 /* .error; terminal */
 };
 
 enum hf_finish_reason {
-	HF_FINISH_STOP, HF_FINISH_LENGTH, HF_FINISH_TOOL_CALLS,
+	HF_FINISH_STOP,
+	HF_FINISH_LENGTH,
+	HF_FINISH_TOOL_CALLS,
 	HF_FINISH_CONTENT_FILTER
 };
-const char *hf_finish_name(enum hf_finish_reason f);	/* chat's words */
+const char *hf_finish_name(enum hf_finish_reason f); /* chat's words */
 
 struct hf_event {
 	enum hf_event_type type;
-	struct hf_str	text;		/* valid during the call only */
+	struct hf_str text; /* valid during the call only */
 	struct {
 		struct hf_str native_id; /* as the provider named it */
-		struct hf_str name;	/* decoded */
+		struct hf_str name;	 /* decoded */
 		struct hf_str arguments; /* JSON text, decoded; "{}" if none */
 	} tool;
 	enum hf_finish_reason finish;
 	struct {
-		int64_t	input, output, cached, reasoning; /* -1: unknown */
+		int64_t input, output, cached, reasoning; /* -1: unknown */
 	} usage;
 	struct {
-		enum hf_class	cls;
-		int		http_status;
-		const char	*reason;	/* static: "http_503" ... */
-		struct hf_str	message;	/* provider's text, decoded */
-		struct hf_str	code, type, param; /* decoded or empty */
-		int64_t		retry_after_ms;	/* -1: no hint */
+		enum hf_class cls;
+		int http_status;
+		const char *reason;		 /* static: "http_503" ... */
+		struct hf_str message;		 /* provider's text, decoded */
+		struct hf_str code, type, param; /* decoded or empty */
+		int64_t retry_after_ms;		 /* -1: no hint */
 	} error;
 };
 
@@ -118,18 +120,18 @@ typedef void (*hf_event_fn)(void *arg, const struct hf_event *ev);
 
 /* --- decoding one response --------------------------------------------- */
 
-struct hf_decoder;	/* opaque; one per attempt */
+struct hf_decoder; /* opaque; one per attempt */
 
 struct hf_dialect {
 	const char *name;
 	/* HF_EINVAL: this history or these parameters cannot be said to this
 	 * target ('e' says what); the attempt fails as class gateway. */
-	int	(*build)(const struct hf_payload_input *in,
-		    struct hf_http_request *out, struct hf_error *e);
+	int (*build)(const struct hf_payload_input *in,
+	    struct hf_http_request *out, struct hf_error *e);
 	/* 'stream' is what was asked for; a plain JSON answer to a stream
 	 * request is understood too. */
 	struct hf_decoder *(*decoder_new)(const struct hf_conf_target *t,
-		    bool stream, hf_event_fn fn, void *arg);
+	    bool stream, hf_event_fn fn, void *arg);
 };
 
 const struct hf_dialect *hf_dialect(enum hf_conf_dialect d);
@@ -142,17 +144,17 @@ const struct hf_dialect *hf_dialect(enum hf_conf_dialect d);
  * terminal marker is never complete.  After a terminal event input is
  * ignored.  A decoder may not be freed from inside its callback.
  */
-void	hf_decoder_headers(struct hf_decoder *d, int status,
-	    struct hf_str headers);
-void	hf_decoder_data(struct hf_decoder *d, struct hf_str bytes);
-void	hf_decoder_end(struct hf_decoder *d, bool clean);
-bool	hf_decoder_finished(const struct hf_decoder *d);
-void	hf_decoder_free(struct hf_decoder *d);
+void hf_decoder_headers(
+    struct hf_decoder *d, int status, struct hf_str headers);
+void hf_decoder_data(struct hf_decoder *d, struct hf_str bytes);
+void hf_decoder_end(struct hf_decoder *d, bool clean);
+bool hf_decoder_finished(const struct hf_decoder *d);
+void hf_decoder_free(struct hf_decoder *d);
 
 /* Milliseconds a provider asks to wait, from its response headers:
  * retry-after-ms, x-ms-retry-after-ms, Retry-After in seconds or as an HTTP
  * date (RFC 9110 10.2.3) against 'wall_us'.  -1: none.  Clamped to
  * [0, 3600000]; pure. */
-int64_t	hf_retry_hint(struct hf_str headers, int64_t wall_us);
+int64_t hf_retry_hint(struct hf_str headers, int64_t wall_us);
 
 #endif

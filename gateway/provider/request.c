@@ -6,8 +6,8 @@
 #include "gateway/provider/request.h"
 
 /* A whole history with its tools; far above any provider's own limit. */
-#define BODY_MAX	((size_t)256 * 1024 * 1024)
-#define HEADERS_MAX	((size_t)64 * 1024)
+#define BODY_MAX ((size_t)256 * 1024 * 1024)
+#define HEADERS_MAX ((size_t)64 * 1024)
 
 void
 hf_http_request_init(struct hf_http_request *r)
@@ -62,11 +62,10 @@ hf_request_common(struct hf_http_request *r, bool stream, struct hf_error *e)
 
 	rc = hf_request_header(r, "Content-Type", "", "application/json", e);
 	if (rc == 0)
-		rc = hf_request_header(r, "Accept", "", stream ?
-		    "text/event-stream" : "application/json", e);
+		rc = hf_request_header(r, "Accept", "",
+		    stream ? "text/event-stream" : "application/json", e);
 	if (rc == 0)
-		rc = hf_request_header(r, "Accept-Encoding", "", "identity",
-		    e);
+		rc = hf_request_header(r, "Accept-Encoding", "", "identity", e);
 	return rc;
 }
 
@@ -90,7 +89,8 @@ hf_request_check(const struct hf_http_request *r, struct hf_error *e)
 	return 0;
 }
 
-/* --- prefill --------------------------------------------------------------- */
+/* --- prefill ---------------------------------------------------------------
+ */
 
 /* When a target can be asked to go on with a partial answer: the rules are
  * those of the strictest maker, since a refusal costs an attempt in the middle
@@ -105,7 +105,7 @@ is_forced(struct hf_json params)
 	size_t pos = 0;
 
 	if (!hf_json_next_element(tools, &pos, &first))
-		return false;	/* the choice means nothing without tools */
+		return false; /* the choice means nothing without tools */
 	if (hf_json_string_is(hf_json_get(choice, "type"), "allowed_tools"))
 		choice = hf_json_path(choice, "allowed_tools", "mode", NULL);
 	return choice.type == HF_JSON_OBJECT ||
@@ -151,10 +151,11 @@ hf_prefill_check(const struct hf_payload_input *in,
 	why = hf_prefill_refusal(in->target, in->params);
 	if (why == NULL && in->instruction.size > 0)
 		why = "not with an instruction behind the answer";
-	if (why == NULL && (last == NULL || last->kind != HF_SAID_MESSAGE ||
-	    last->role != HF_ROLE_ASSISTANT ||
-	    hf_content_empty(hf_json_get(last->body, "content"), true) ||
-	    !hf_text_blank(hf_json_get(last->body, "refusal"))))
+	if (why == NULL &&
+	    (last == NULL || last->kind != HF_SAID_MESSAGE ||
+		last->role != HF_ROLE_ASSISTANT ||
+		hf_content_empty(hf_json_get(last->body, "content"), true) ||
+		!hf_text_blank(hf_json_get(last->body, "refusal"))))
 		why = "the history does not end with an answer's text";
 	if (why == NULL)
 		return 0;

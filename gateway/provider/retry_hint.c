@@ -10,7 +10,7 @@
 
 #include "gateway/provider/headers.h"
 
-#define HINT_MAX_MS	((int64_t)3600000)
+#define HINT_MAX_MS ((int64_t)3600000)
 
 static int64_t
 clamp(int64_t ms)
@@ -71,7 +71,9 @@ parse_decimal(struct hf_str s, int64_t unit)
 
 /* --- HTTP dates (RFC 9110 5.6.7) --------------------------------------- */
 
-struct cursor { const char *p, *end; };
+struct cursor {
+	const char *p, *end;
+};
 
 static bool
 take(struct cursor *c, const char *z)
@@ -108,16 +110,16 @@ take_word(struct cursor *c, const char *const *word, int n)
 	return -1;
 }
 
-static const char *const day_short[] = {
-	"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun" };
-static const char *const day_long[] = {
-	"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
-	"Sunday" };
-static const char *const month_name[] = {
-	"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
-	"Nov", "Dec" };
+static const char *const day_short[] = { "Mon", "Tue", "Wed", "Thu", "Fri",
+	"Sat", "Sun" };
+static const char *const day_long[] = { "Monday", "Tuesday", "Wednesday",
+	"Thursday", "Friday", "Saturday", "Sunday" };
+static const char *const month_name[] = { "Jan", "Feb", "Mar", "Apr", "May",
+	"Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 
-struct date { int year, month, day, hour, min, sec; };
+struct date {
+	int year, month, day, hour, min, sec;
+};
 
 static bool
 take_time(struct cursor *c, struct date *d)
@@ -139,9 +141,8 @@ static bool
 parse_imf(struct cursor c, struct date *d)
 {
 	return take_word(&c, day_short, 7) >= 0 && take(&c, ", ") &&
-	    take_digits(&c, 2, &d->day) && take(&c, " ") &&
-	    take_month(&c, d) && take(&c, " ") &&
-	    take_digits(&c, 4, &d->year) && take(&c, " ") &&
+	    take_digits(&c, 2, &d->day) && take(&c, " ") && take_month(&c, d) &&
+	    take(&c, " ") && take_digits(&c, 4, &d->year) && take(&c, " ") &&
 	    take_time(&c, d) && take(&c, " GMT") && c.p == c.end;
 }
 
@@ -150,9 +151,8 @@ static bool
 parse_rfc850(struct cursor c, struct date *d)
 {
 	return take_word(&c, day_long, 7) >= 0 && take(&c, ", ") &&
-	    take_digits(&c, 2, &d->day) && take(&c, "-") &&
-	    take_month(&c, d) && take(&c, "-") &&
-	    take_digits(&c, 2, &d->year) && take(&c, " ") &&
+	    take_digits(&c, 2, &d->day) && take(&c, "-") && take_month(&c, d) &&
+	    take(&c, "-") && take_digits(&c, 2, &d->year) && take(&c, " ") &&
 	    take_time(&c, d) && take(&c, " GMT") && c.p == c.end;
 }
 
@@ -163,8 +163,8 @@ parse_asctime(struct cursor c, struct date *d)
 	return take_word(&c, day_short, 7) >= 0 && take(&c, " ") &&
 	    take_month(&c, d) && take(&c, " ") &&
 	    (take(&c, " ") ? take_digits(&c, 1, &d->day) :
-	    take_digits(&c, 2, &d->day)) && take(&c, " ") &&
-	    take_time(&c, d) && take(&c, " ") &&
+			     take_digits(&c, 2, &d->day)) &&
+	    take(&c, " ") && take_time(&c, d) && take(&c, " ") &&
 	    take_digits(&c, 4, &d->year) && c.p == c.end;
 }
 
@@ -184,7 +184,7 @@ static int
 days_of_month(int year, int month)
 {
 	static const int n[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30,
-	    31 };
+		31 };
 	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 
 	return n[month - 1] + (month == 2 && leap);
@@ -194,8 +194,8 @@ static bool
 plausible(const struct date *d)
 {
 	return d->year >= 1601 && d->day >= 1 &&
-	    d->day <= days_of_month(d->year, d->month) &&
-	    d->hour <= 23 && d->min <= 59 && d->sec <= 60;
+	    d->day <= days_of_month(d->year, d->month) && d->hour <= 23 &&
+	    d->min <= 59 && d->sec <= 60;
 }
 
 static int64_t

@@ -70,8 +70,7 @@ is_blank(struct hf_str s)
 }
 
 void
-hf_tool_arguments(struct hf_decoder *d, struct hf_tool *t,
-    struct hf_json part)
+hf_tool_arguments(struct hf_decoder *d, struct hf_tool *t, struct hf_json part)
 {
 	size_t before = t->args.size;
 
@@ -83,8 +82,8 @@ hf_tool_arguments(struct hf_decoder *d, struct hf_tool *t,
 			hf_buf_reset(&d->scratch);
 			hf_json_decode(part, &d->scratch);
 			if (!is_blank(hf_buf_str(&d->scratch)))
-				hf_decode_fail(d, HF_CLASS_PROVIDER,
-				    "bad_tool_call");
+				hf_decode_fail(
+				    d, HF_CLASS_PROVIDER, "bad_tool_call");
 			return;
 		}
 		hf_json_decode(part, &t->args);
@@ -116,7 +115,8 @@ emit(struct hf_decoder *d, struct hf_tool *t)
 
 	ev.tool.native_id = hf_buf_str(&t->id);
 	ev.tool.name = hf_buf_str(&t->name);
-	ev.tool.arguments = is_blank(hf_buf_str(&t->args)) ? HF_STR("{}") :
+	ev.tool.arguments = is_blank(hf_buf_str(&t->args)) ?
+	    HF_STR("{}") :
 	    hf_buf_str(&t->args);
 	t->emitted = true;
 	d->n_tool_emitted++;

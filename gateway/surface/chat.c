@@ -11,17 +11,17 @@
 
 #include "base/check.h"
 
-#define EVENT_STREAM	"text/event-stream; charset=utf-8"
-#define N_HEADERS	10
+#define EVENT_STREAM "text/event-stream; charset=utf-8"
+#define N_HEADERS 10
 
 struct chat {
 	struct hf_turn_env *env;
-	struct hf_sink	*sink;
-	struct hf_turn	*turn;
-	bool		 stream, include_usage;
-	unsigned	 n_call;	/* sent so far */
-	struct hf_buf	 head;		/* of every chunk, up to the delta */
-	struct hf_buf	 out;		/* scratch */
+	struct hf_sink *sink;
+	struct hf_turn *turn;
+	bool stream, include_usage;
+	unsigned n_call;    /* sent so far */
+	struct hf_buf head; /* of every chunk, up to the delta */
+	struct hf_buf out;  /* scratch */
 };
 
 static void
@@ -37,8 +37,8 @@ chat_free(struct chat *c)
 /* What all responses of a turn say in their headers. */
 struct headers {
 	struct hf_header h[N_HEADERS];
-	unsigned	 n;
-	char		 attempts[16], repairs[16], retry_s[24], retry_ms[24];
+	unsigned n;
+	char attempts[16], repairs[16], retry_s[24], retry_ms[24];
 };
 
 static void
@@ -70,23 +70,24 @@ turn_headers(struct headers *h, const struct hf_turn_info *i)
 }
 
 static void
-put_identity(struct hf_buf *b, const struct hf_turn_info *i,
-    const char *object)
+put_identity(struct hf_buf *b, const struct hf_turn_info *i, const char *object)
 {
-	hf_buf_printf(b, "{\"id\":\"chatcmpl-%s\",\"object\":\"%s\","
-	    "\"created\":%lld,\"model\":", i->turn + strlen("turn_"), object,
-	    (long long)i->created_s);
+	hf_buf_printf(b,
+	    "{\"id\":\"chatcmpl-%s\",\"object\":\"%s\","
+	    "\"created\":%lld,\"model\":",
+	    i->turn + strlen("turn_"), object, (long long)i->created_s);
 	hf_json_put_string(b, hf_str(i->route));
 }
 
 static void
 put_usage(struct hf_buf *b, const struct hf_answer *a)
 {
-	hf_buf_printf(b, "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,"
+	hf_buf_printf(b,
+	    "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,"
 	    "\"total_tokens\":%lld,\"prompt_tokens_details\":"
 	    "{\"cached_tokens\":%lld},\"completion_tokens_details\":"
-	    "{\"reasoning_tokens\":%lld}}", (long long)a->tokens_in,
-	    (long long)a->tokens_out,
+	    "{\"reasoning_tokens\":%lld}}",
+	    (long long)a->tokens_in, (long long)a->tokens_out,
 	    (long long)(a->tokens_in + a->tokens_out),
 	    (long long)(a->tokens_cached < 0 ? 0 : a->tokens_cached),
 	    (long long)(a->tokens_reasoning < 0 ? 0 : a->tokens_reasoning));
@@ -127,8 +128,8 @@ chunk_end(struct chat *c, const char *finish)
 		hf_buf_printf(&c->out, "\"%s\"}]", finish);
 	else
 		hf_buf_puts(&c->out, "null}]");
-	hf_buf_puts(&c->out, c->include_usage ? ",\"usage\":null}\n\n" :
-	    "}\n\n");
+	hf_buf_puts(
+	    &c->out, c->include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
 }
 
 static void
@@ -153,7 +154,8 @@ chat_start(void *arg, const struct hf_turn_info *i)
 	hf_buf_puts(&c->head, ",\"choices\":[{\"index\":0,\"delta\":");
 	/* The role chunk leaves with the first content. */
 	chunk_begin(c);
-	hf_buf_puts(&c->out, "{\"role\":\"assistant\",\"content\":\"\","
+	hf_buf_puts(&c->out,
+	    "{\"role\":\"assistant\",\"content\":\"\","
 	    "\"refusal\":null}");
 	chunk_end(c, NULL);
 }
@@ -175,14 +177,14 @@ chat_event(void *arg, const struct hf_event *ev)
 
 	chunk_begin(c);
 	if (ev->type == HF_EV_TOOL_CALL) {
-		hf_buf_printf(&c->out, "{\"tool_calls\":[{\"index\":%u,",
-		    c->n_call++);
+		hf_buf_printf(
+		    &c->out, "{\"tool_calls\":[{\"index\":%u,", c->n_call++);
 		put_call(&c->out, ev->tool.native_id, ev->tool.name,
 		    ev->tool.arguments);
 		hf_buf_puts(&c->out, "]}");
 	} else {
-		hf_buf_puts(&c->out, ev->type == HF_EV_TEXT ?
-		    "{\"content\":" : "{\"refusal\":");
+		hf_buf_puts(&c->out,
+		    ev->type == HF_EV_TEXT ? "{\"content\":" : "{\"refusal\":");
 		hf_json_put_string(&c->out, ev->text);
 		hf_buf_putc(&c->out, '}');
 	}
@@ -191,11 +193,11 @@ chat_event(void *arg, const struct hf_event *ev)
 }
 
 static void
-finish_stream(struct chat *c, const struct hf_turn_info *i,
-    const struct hf_answer *a)
+finish_stream(
+    struct chat *c, const struct hf_turn_info *i, const struct hf_answer *a)
 {
 	if (!hf_sink_started(c->sink))
-		chat_start(c, i);	/* an answer without any content */
+		chat_start(c, i); /* an answer without any content */
 	chunk_begin(c);
 	hf_buf_puts(&c->out, "{}");
 	chunk_end(c, hf_finish_name(a->finish));
@@ -233,15 +235,15 @@ put_message(struct hf_buf *b, const struct hf_answer *a)
 		hf_buf_puts(b, "null");
 	for (unsigned i = 0; i < a->n_call; i++) {
 		hf_buf_puts(b, i == 0 ? ",\"tool_calls\":[{" : ",{");
-		put_call(b, a->call[i].id, a->call[i].name,
-		    a->call[i].arguments);
+		put_call(
+		    b, a->call[i].id, a->call[i].name, a->call[i].arguments);
 	}
 	hf_buf_puts(b, a->n_call > 0 ? "]}" : "}");
 }
 
 static void
-finish_plain(struct chat *c, const struct hf_turn_info *i,
-    const struct hf_answer *a)
+finish_plain(
+    struct chat *c, const struct hf_turn_info *i, const struct hf_answer *a)
 {
 	struct hf_buf *b = &c->out;
 	struct headers h;
@@ -257,14 +259,14 @@ finish_plain(struct chat *c, const struct hf_turn_info *i,
 	}
 	hf_buf_putc(b, '}');
 	turn_headers(&h, i);
-	hf_sink_reply(c->sink, 200, h.h, h.n, "application/json",
-	    hf_buf_str(b));
+	hf_sink_reply(
+	    c->sink, 200, h.h, h.n, "application/json", hf_buf_str(b));
 }
 
 /* What is left of a chat once it is told: whether its end was handed over. */
 struct sent {
 	struct hf_turn_env *env;
-	int64_t		 turn_row;
+	int64_t turn_row;
 };
 
 static void
@@ -320,8 +322,8 @@ fail_headers(struct headers *h, const struct hf_turn_failure *f)
 }
 
 static void
-chat_fail(void *arg, const struct hf_turn_info *i,
-    const struct hf_turn_failure *f)
+chat_fail(
+    void *arg, const struct hf_turn_info *i, const struct hf_turn_failure *f)
 {
 	struct chat *c = arg;
 	struct headers h;
@@ -329,18 +331,18 @@ chat_fail(void *arg, const struct hf_turn_info *i,
 	if (hf_sink_started(c->sink)) {
 		/* The protocol's error event; no finish, no [DONE]. */
 		hf_buf_puts(&c->out, "data: ");
-		hf_surface_error_body(&c->out, f->type, f->code, f->param,
-		    f->message);
+		hf_surface_error_body(
+		    &c->out, f->type, f->code, f->param, f->message);
 		hf_buf_puts(&c->out, "\n\n");
 		send_out(c);
 		hf_sink_end(c->sink);
 	} else {
-		hf_surface_error_body(&c->out, f->type, f->code, f->param,
-		    f->message);
+		hf_surface_error_body(
+		    &c->out, f->type, f->code, f->param, f->message);
 		turn_headers(&h, i);
 		fail_headers(&h, f);
-		hf_sink_reply(c->sink, f->status, h.h, h.n,
-		    "application/json", hf_buf_str(&c->out));
+		hf_sink_reply(c->sink, f->status, h.h, h.n, "application/json",
+		    hf_buf_str(&c->out));
 	}
 	chat_free(c);
 }
@@ -354,8 +356,12 @@ chat_backlog(void *arg)
 }
 
 static const struct hf_surface chat_surface = {
-	.start = chat_start, .event = chat_event, .finish = chat_finish,
-	.fail = chat_fail, .beat = chat_beat, .backlog = chat_backlog,
+	.start = chat_start,
+	.event = chat_event,
+	.finish = chat_finish,
+	.fail = chat_fail,
+	.beat = chat_beat,
+	.backlog = chat_backlog,
 };
 
 static void
@@ -376,8 +382,7 @@ on_drained(void *arg)
 }
 
 void
-hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq,
-    struct hf_sink *sink)
+hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink)
 {
 	struct hf_turn_input in;
 	struct hf_chat_options o = { 0 };

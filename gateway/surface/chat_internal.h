@@ -10,7 +10,7 @@
 
 /* Check the request's parameters and append the known ones to 'out' as one
  * JSON object. */
-int	chat_params(struct hf_json body, struct hf_buf *out,
-	    struct hf_refusal *r) HF_MUST_CHECK;
+int chat_params(struct hf_json body, struct hf_buf *out,
+    struct hf_refusal *r) HF_MUST_CHECK;
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-#define ARENA_MAX	((size_t)512 * 1024 * 1024)
+#define ARENA_MAX ((size_t)512 * 1024 * 1024)
 
 /* The draft's errors begin with a place inside the message. */
 static int
@@ -22,27 +22,27 @@ bad_message(struct hf_refusal *r, unsigned n, const struct hf_error *e)
 		return hf_refuse(r, 500, "no_memory", NULL, "out of memory");
 	snprintf(param, sizeof(param), "messages[%u].%.*s", n,
 	    colon == NULL ? 0 : (int)(colon - e->text), e->text);
-	return hf_refuse(r, 400, "invalid_value", param, "messages[%u].%s", n,
-	    e->text);
+	return hf_refuse(
+	    r, 400, "invalid_value", param, "messages[%u].%s", n, e->text);
 }
 
 static int
-missing(struct hf_refusal *r, unsigned n, const char *what,
-    const char *expected)
+missing(
+    struct hf_refusal *r, unsigned n, const char *what, const char *expected)
 {
 	char param[64];
 
 	snprintf(param, sizeof(param), "messages[%u].%s", n, what);
-	return hf_refuse(r, 400, "invalid_value", param, "%s: expected %s",
-	    param, expected);
+	return hf_refuse(
+	    r, 400, "invalid_value", param, "%s: expected %s", param, expected);
 }
 
 static int
-read_calls(struct hf_draft *d, unsigned n, struct hf_json calls,
-    struct hf_refusal *r)
+read_calls(
+    struct hf_draft *d, unsigned n, struct hf_json calls, struct hf_refusal *r)
 {
 	static const struct hf_json no_arguments = { HF_JSON_STRING,
-	    { "\"{}\"", 4 } };
+		{ "\"{}\"", 4 } };
 	struct hf_error e = { 0 };
 	struct hf_json call, type, id, f, name, args;
 	char what[48];
@@ -56,19 +56,20 @@ read_calls(struct hf_draft *d, unsigned n, struct hf_json calls,
 		args = hf_json_get(f, "arguments");
 		snprintf(what, sizeof(what), "tool_calls[%u]", i);
 		if ((type.type != HF_JSON_NONE &&
-		    !hf_json_string_is(type, "function")) ||
-		    id.type != HF_JSON_STRING ||
-		    name.type != HF_JSON_STRING)
-			return missing(r, n, what, "a function call with id "
+			!hf_json_string_is(type, "function")) ||
+		    id.type != HF_JSON_STRING || name.type != HF_JSON_STRING)
+			return missing(r, n, what,
+			    "a function call with id "
 			    "and function.name");
 		if (args.type == HF_JSON_NONE || args.type == HF_JSON_NULL ||
 		    hf_json_string_is(args, ""))
 			args = no_arguments;
 		if (args.type != HF_JSON_STRING)
-			return missing(r, n, what, "function.arguments as a "
+			return missing(r, n, what,
+			    "function.arguments as a "
 			    "string that holds JSON");
-		if (hf_draft_tool_call(d, HF_ORIGIN_CLIENT, id, name, args,
-		    &e) < 0)
+		if (hf_draft_tool_call(
+			d, HF_ORIGIN_CLIENT, id, name, args, &e) < 0)
 			return bad_message(r, n, &e);
 	}
 	return 0;
@@ -87,12 +88,12 @@ says_nothing(struct hf_json content, struct hf_json refusal)
 	return content.type == HF_JSON_NONE || content.type == HF_JSON_NULL ||
 	    hf_json_string_is(content, "") ||
 	    (content.type == HF_JSON_ARRAY &&
-	    !hf_json_next_element(content, &pos, &part));
+		!hf_json_next_element(content, &pos, &part));
 }
 
 static int
-read_assistant(struct hf_draft *d, unsigned n, struct hf_json m,
-    struct hf_refusal *r)
+read_assistant(
+    struct hf_draft *d, unsigned n, struct hf_json m, struct hf_refusal *r)
 {
 	struct hf_json content = hf_json_get(m, "content");
 	struct hf_json refusal = hf_json_get(m, "refusal");
@@ -107,18 +108,23 @@ read_assistant(struct hf_draft *d, unsigned n, struct hf_json m,
 		return missing(r, n, "tool_calls", "an array");
 	if ((!any || !says_nothing(content, refusal)) &&
 	    hf_draft_message(d, HF_ROLE_ASSISTANT, HF_ORIGIN_CLIENT, content,
-	    hf_json_get(m, "name"), refusal, &e) < 0)
+		hf_json_get(m, "name"), refusal, &e) < 0)
 		return bad_message(r, n, &e);
 	return any ? read_calls(d, n, calls, r) : 0;
 }
 
 static int
-read_message(struct hf_draft *d, unsigned n, struct hf_json m,
-    struct hf_refusal *r)
+read_message(
+    struct hf_draft *d, unsigned n, struct hf_json m, struct hf_refusal *r)
 {
-	static const struct { const char *name; enum hf_role role; } roles[] = {
-		{ "user", HF_ROLE_USER }, { "assistant", HF_ROLE_ASSISTANT },
-		{ "system", HF_ROLE_SYSTEM }, { "tool", HF_ROLE_TOOL },
+	static const struct {
+		const char *name;
+		enum hf_role role;
+	} roles[] = {
+		{ "user", HF_ROLE_USER },
+		{ "assistant", HF_ROLE_ASSISTANT },
+		{ "system", HF_ROLE_SYSTEM },
+		{ "tool", HF_ROLE_TOOL },
 		{ "developer", HF_ROLE_DEVELOPER },
 	};
 	struct hf_json_index index HF_UNINIT;
@@ -131,25 +137,24 @@ read_message(struct hf_draft *d, unsigned n, struct hf_json m,
 	role = hf_json_get(m, "role");
 	content = hf_json_get(m, "content");
 	id = hf_json_get(m, "tool_call_id");
-	while (i < hf_countof(roles) && !hf_json_string_is(role,
-	    roles[i].name))
+	while (i < hf_countof(roles) && !hf_json_string_is(role, roles[i].name))
 		i++;
 	if (m.type != HF_JSON_OBJECT || i == hf_countof(roles))
-		return missing(r, n, "role", "one of user, assistant, system, "
+		return missing(r, n, "role",
+		    "one of user, assistant, system, "
 		    "developer, tool");
 	if (roles[i].role == HF_ROLE_ASSISTANT)
 		return read_assistant(d, n, m, r);
 	if (content.type != HF_JSON_STRING && content.type != HF_JSON_ARRAY)
-		return missing(r, n, "content",
-		    "a string or an array of parts");
+		return missing(
+		    r, n, "content", "a string or an array of parts");
 	if (roles[i].role == HF_ROLE_TOOL) {
 		if (id.type != HF_JSON_STRING)
 			return missing(r, n, "tool_call_id", "a string");
 		rc = hf_draft_tool_result(d, id, content, &e);
 	} else {
 		rc = hf_draft_message(d, roles[i].role, HF_ORIGIN_CLIENT,
-		    content, hf_json_get(m, "name"), (struct hf_json){ 0 },
-		    &e);
+		    content, hf_json_get(m, "name"), (struct hf_json){ 0 }, &e);
 	}
 	return rc < 0 ? bad_message(r, n, &e) : 0;
 }
@@ -189,8 +194,8 @@ read_model(const struct hf_conf *conf, struct hf_json body,
 	struct hf_buf name;
 
 	if (model.type == HF_JSON_NONE)
-		return hf_refuse(r, 400, "missing_required_parameter",
-		    "model", "model: missing");
+		return hf_refuse(r, 400, "missing_required_parameter", "model",
+		    "model: missing");
 	if (model.type != HF_JSON_STRING)
 		return hf_refuse(r, 400, "invalid_type", "model",
 		    "model: expected a string");
@@ -217,14 +222,15 @@ read_stream(struct hf_json body, struct hf_turn_input *in,
 		return hf_refuse(r, 400, "invalid_type", "stream",
 		    "stream: expected true or false");
 	in->stream = stream.type == HF_JSON_TRUE;
-	o->include_usage = hf_json_path(body, "stream_options",
-	    "include_usage", NULL).type == HF_JSON_TRUE;
+	o->include_usage =
+	    hf_json_path(body, "stream_options", "include_usage", NULL).type ==
+	    HF_JSON_TRUE;
 	return 0;
 }
 
 static int
-read_idempotency_key(const struct hf_req *rq, struct hf_turn_input *in,
-    struct hf_refusal *r)
+read_idempotency_key(
+    const struct hf_req *rq, struct hf_turn_input *in, struct hf_refusal *r)
 {
 	struct hf_str v = hf_req_header(rq, "Idempotency-Key");
 
@@ -241,8 +247,8 @@ read_idempotency_key(const struct hf_req *rq, struct hf_turn_input *in,
 }
 
 static int
-read_mode(const struct hf_req *rq, struct hf_turn_input *in,
-    struct hf_refusal *r)
+read_mode(
+    const struct hf_req *rq, struct hf_turn_input *in, struct hf_refusal *r)
 {
 	struct hf_str v = hf_req_header(rq, "X-Holdfast-History");
 	struct hf_str retry = hf_req_header(rq, "X-Stainless-Retry-Count");
@@ -255,15 +261,14 @@ read_mode(const struct hf_req *rq, struct hf_turn_input *in,
 	else if (hf_str_is(v, "delta"))
 		in->mode = HF_HISTORY_DELTA;
 	else
-		return hf_refuse(r, 400, "invalid_value",
-		    "X-Holdfast-History", "X-Holdfast-History: expected "
+		return hf_refuse(r, 400, "invalid_value", "X-Holdfast-History",
+		    "X-Holdfast-History: expected "
 		    "full, delta or auto");
 	return 0;
 }
 
 static int
-read_params(struct hf_json body, struct hf_turn_input *in,
-    struct hf_refusal *r)
+read_params(struct hf_json body, struct hf_turn_input *in, struct hf_refusal *r)
 {
 	struct hf_buf params;
 	int rc;
@@ -273,8 +278,8 @@ read_params(struct hf_json body, struct hf_turn_input *in,
 	if (rc == 0) {
 		in->params = hf_arena_dup(in->arena, hf_buf_str(&params));
 		if (!hf_buf_ok(&params) || in->params.p == NULL)
-			rc = hf_refuse(r, 500, "no_memory", NULL,
-			    "out of memory");
+			rc = hf_refuse(
+			    r, 500, "no_memory", NULL, "out of memory");
 	}
 	hf_buf_free(&params);
 	return rc;
@@ -294,8 +299,8 @@ read_body(const struct hf_req *rq, struct hf_turn_input *in,
 		return hf_refuse(r, 400, "invalid_json", NULL,
 		    "the body is no valid JSON: %s", e.text);
 	if (body->type != HF_JSON_OBJECT)
-		return hf_refuse(r, 400, "invalid_type", NULL,
-		    "the body is no JSON object");
+		return hf_refuse(
+		    r, 400, "invalid_type", NULL, "the body is no JSON object");
 	/* Some forty keys are asked for, past all messages. */
 	index = hf_arena_alloc(in->arena, sizeof(*index));
 	if (index != NULL)
@@ -316,8 +321,7 @@ hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
 	hf_draft_init(&in->draft, in->arena);
 	if (read_body(rq, in, &body, r) == 0 &&
 	    read_model(conf, body, in, r) == 0 &&
-	    read_stream(body, in, o, r) == 0 &&
-	    read_mode(rq, in, r) == 0 &&
+	    read_stream(body, in, o, r) == 0 && read_mode(rq, in, r) == 0 &&
 	    read_idempotency_key(rq, in, r) == 0 &&
 	    hf_session_name(rq, body, in->arena, &in->session, r) == 0 &&
 	    read_messages(conf, in, body, r) == 0 &&

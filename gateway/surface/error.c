@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 int
-hf_refuse(struct hf_refusal *r, int status, const char *code,
-    const char *param, const char *fmt, ...)
+hf_refuse(struct hf_refusal *r, int status, const char *code, const char *param,
+    const char *fmt, ...)
 {
 	va_list ap;
 

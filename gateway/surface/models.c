@@ -10,13 +10,14 @@ put_model(struct hf_buf *b, const struct hf_conf_route *r)
 {
 	hf_buf_puts(b, "{\"id\":");
 	hf_json_put_string(b, hf_str(r->name));
-	hf_buf_puts(b, ",\"object\":\"model\",\"created\":0,"
+	hf_buf_puts(b,
+	    ",\"object\":\"model\",\"created\":0,"
 	    "\"owned_by\":\"holdfast\"}");
 }
 
 void
-hf_models_serve(const struct hf_conf *conf, struct hf_req *rq,
-    struct hf_sink *sink)
+hf_models_serve(
+    const struct hf_conf *conf, struct hf_req *rq, struct hf_sink *sink)
 {
 	const struct hf_conf_route *route;
 	struct hf_refusal r = { 0 };

@@ -28,12 +28,12 @@ hf_surface_refuse(struct hf_sink *sink, const struct hf_refusal *r,
 		h[n++] = (struct hf_header){ "Retry-After-Ms", hf_str(ms) };
 	}
 	if (final)
-		h[n++] = (struct hf_header){ "X-Should-Retry",
-		    HF_STR("false") };
+		h[n++] =
+		    (struct hf_header){ "X-Should-Retry", HF_STR("false") };
 	hf_buf_init(&body, 64 * 1024);
-	hf_surface_error_body(&body, r->type, r->code, hf_str(r->param),
-	    hf_str(r->message));
-	hf_sink_reply(sink, r->status, h, n, "application/json",
-	    hf_buf_str(&body));
+	hf_surface_error_body(
+	    &body, r->type, r->code, hf_str(r->param), hf_str(r->message));
+	hf_sink_reply(
+	    sink, r->status, h, n, "application/json", hf_buf_str(&body));
 	hf_buf_free(&body);
 }

@@ -12,23 +12,35 @@
 #include "base/check.h"
 
 static const char *const header[] = {
-	"X-Holdfast-Session", "X-Session-Id", "X-Conversation-Id",
-	"X-Call-Id", "X-LiteLLM-Session-Id", "X-BF-Session-Id",
-	"Helicone-Session-Id", "Agent-Session-Id", "X-Chat-ID",
+	"X-Holdfast-Session",
+	"X-Session-Id",
+	"X-Conversation-Id",
+	"X-Call-Id",
+	"X-LiteLLM-Session-Id",
+	"X-BF-Session-Id",
+	"Helicone-Session-Id",
+	"Agent-Session-Id",
+	"X-Chat-ID",
 };
 
 /* Paths of keys in the body, up to two deep. */
-static const struct { const char *key, *sub; } member[] = {
-	{ "session_id", NULL }, { "conversation_id", NULL },
-	{ "conversation", NULL }, { "conversation", "id" },
-	{ "metadata", "session_id" }, { "metadata", "call_id" },
-	{ "metadata", "conversation_id" }, { "call", "id" },
+static const struct {
+	const char *key, *sub;
+} member[] = {
+	{ "session_id", NULL },
+	{ "conversation_id", NULL },
+	{ "conversation", NULL },
+	{ "conversation", "id" },
+	{ "metadata", "session_id" },
+	{ "metadata", "call_id" },
+	{ "metadata", "conversation_id" },
+	{ "call", "id" },
 	{ "litellm_session_id", NULL },
 };
 
 struct found {
-	struct hf_str	 name;
-	char		 where[48];
+	struct hf_str name;
+	char where[48];
 };
 
 static int
@@ -66,7 +78,7 @@ take_member(struct found *f, struct hf_json v, const char *where,
 
 	if (v.type == HF_JSON_NONE || v.type == HF_JSON_NULL ||
 	    v.type == HF_JSON_OBJECT)
-		return 0;	/* absent, or looked into by another row */
+		return 0; /* absent, or looked into by another row */
 	if (v.type != HF_JSON_STRING)
 		return hf_refuse(r, 400, "invalid_session", where,
 		    "%s: expected a string that names the session", where);
@@ -90,8 +102,8 @@ hf_session_name(const struct hf_req *rq, struct hf_json body,
 
 	for (size_t i = 0; i < hf_countof(header); i++) {
 		if (hf_req_header_count(rq, header[i]) > 1)
-			return hf_refuse(r, 400, "session_conflict",
-			    header[i], "%s: sent more than once", header[i]);
+			return hf_refuse(r, 400, "session_conflict", header[i],
+			    "%s: sent more than once", header[i]);
 		rc = take(&f, hf_req_header(rq, header[i]), header[i], r);
 		if (rc != 0)
 			return rc;

@@ -8,21 +8,25 @@
 #include "base/check.h"
 
 struct walk {
-	const struct hf_item	*s, *c;
-	uint32_t		 n, m;		/* sizes of s and c */
-	uint32_t		 i, j;		/* positions in c and s */
-	uint32_t		*at;		/* at[j]: i when s[j] was reached */
-	struct hf_align		*out;
+	const struct hf_item *s, *c;
+	uint32_t n, m; /* sizes of s and c */
+	uint32_t i, j; /* positions in c and s */
+	uint32_t *at;  /* at[j]: i when s[j] was reached */
+	struct hf_align *out;
 };
 
 const char *
 hf_align_name(enum hf_align_how how)
 {
 	static const char *const name[] = {
-		[HF_ALIGN_FRESH] = "new", [HF_ALIGN_PREFIX] = "full",
-		[HF_ALIGN_DELTA] = "delta", [HF_ALIGN_WINDOW] = "window",
-		[HF_ALIGN_MERGED] = "merged", [HF_ALIGN_BRANCH] = "branch",
-		[HF_ALIGN_RETRY] = "retry", [HF_ALIGN_REPLAY] = "replay",
+		[HF_ALIGN_FRESH] = "new",
+		[HF_ALIGN_PREFIX] = "full",
+		[HF_ALIGN_DELTA] = "delta",
+		[HF_ALIGN_WINDOW] = "window",
+		[HF_ALIGN_MERGED] = "merged",
+		[HF_ALIGN_BRANCH] = "branch",
+		[HF_ALIGN_RETRY] = "retry",
+		[HF_ALIGN_REPLAY] = "replay",
 	};
 
 	return name[how];
@@ -33,15 +37,13 @@ hf_item_unheard(const struct hf_item *i)
 {
 	static const uint8_t zero[HF_DIGEST_SIZE];
 
-	return i->has_heard &&
-	    memcmp(i->heard_digest, zero, sizeof(zero)) == 0;
+	return i->has_heard && memcmp(i->heard_digest, zero, sizeof(zero)) == 0;
 }
 
 static bool
 same(const struct hf_item *s, const struct hf_item *c)
 {
-	return memcmp(hf_item_view_digest(s), c->digest,
-	    HF_DIGEST_SIZE) == 0;
+	return memcmp(hf_item_view_digest(s), c->digest, HF_DIGEST_SIZE) == 0;
 }
 
 static bool
@@ -83,8 +85,8 @@ greeting(const struct walk *w)
 {
 	uint32_t i = 0;
 
-	while (i < w->m && is_answer_text(&w->c[i]) &&
-	    !same(&w->s[0], &w->c[i]))
+	while (
+	    i < w->m && is_answer_text(&w->c[i]) && !same(&w->s[0], &w->c[i]))
 		i++;
 	return i > 0 && i + 1 < w->m && same(&w->s[0], &w->c[i]);
 }
@@ -104,8 +106,7 @@ step(struct walk *w)
 
 	bool next_matches = w->i + 1 < w->m && same(s, &w->c[w->i + 1]);
 
-	if (s->kind != HF_ITEM_MESSAGE && s->kind != c->kind &&
-	    !next_matches) {
+	if (s->kind != HF_ITEM_MESSAGE && s->kind != c->kind && !next_matches) {
 		/* A client that hides tool steps from its own list: a shorter
 		 * view never shortens the store. */
 		w->j++;
@@ -177,8 +178,9 @@ walk(struct walk *w)
 		/* The list ends inside the view: the turn whose input it ends
 		 * with is to be answered again; after an answer, go on from
 		 * there on a new branch. */
-		if (w->j > 0 && (!is_answer(&w->c[w->m - 1]) ||
-		    w->s[w->j - 1].turn_row == w->s[w->j].turn_row)) {
+		if (w->j > 0 &&
+		    (!is_answer(&w->c[w->m - 1]) ||
+			w->s[w->j - 1].turn_row == w->s[w->j].turn_row)) {
 			branch(w, w->j - 1);
 		} else {
 			w->at[w->j] = w->i;
@@ -186,7 +188,7 @@ walk(struct walk *w)
 		}
 	} else {
 		o->how = o->n_heard + o->n_insert > 0 ? HF_ALIGN_MERGED :
-		    HF_ALIGN_PREFIX;
+							HF_ALIGN_PREFIX;
 		o->keep = w->n;
 		o->first_new = w->i;
 	}
@@ -197,8 +199,8 @@ static bool
 is_view(struct walk *w)
 {
 	if (w->i > 0)
-		return w->m > 1;	/* one item that was said before is
-					 * said again: "yes" */
+		return w->m > 1; /* one item that was said before is
+				  * said again: "yes" */
 	return greeting(w);
 }
 
@@ -207,8 +209,11 @@ hf_align(enum hf_history_mode mode, const struct hf_item *stored,
     uint32_t n_stored, const struct hf_item *client, uint32_t n_client,
     struct hf_arena *a, struct hf_align *out)
 {
-	struct walk w = { .s = stored, .c = client, .n = n_stored,
-	    .m = n_client, .out = out };
+	struct walk w = { .s = stored,
+		.c = client,
+		.n = n_stored,
+		.m = n_client,
+		.out = out };
 	uint32_t k;
 
 	*out = (struct hf_align){ .how = HF_ALIGN_DELTA, .keep = n_stored };

@@ -17,11 +17,11 @@
 #include "base/fault.h"
 #include "base/log.h"
 
-#define LINGER_MS	1000	/* for the end of a finished exchange */
-#define GRACE_MS	1000	/* from a finish to its terminal marker */
-#define BACKLOG_MAX	((size_t)256 * 1024)
+#define LINGER_MS 1000 /* for the end of a finished exchange */
+#define GRACE_MS 1000  /* from a finish to its terminal marker */
+#define BACKLOG_MAX ((size_t)256 * 1024)
 
-static void	on_event(void *arg, const struct hf_event *ev);
+static void on_event(void *arg, const struct hf_event *ev);
 
 /* --- one attempt's life ---------------------------------------------- */
 
@@ -124,7 +124,7 @@ total_due(const struct hf_attempt *a)
 	const struct hf_conf_call *c = &target_of(a)->call;
 
 	return c->total_ms <= 0 ? INT64_MAX :
-	    a->begun_us + (int64_t)c->total_ms * 1000;
+				  a->begun_us + (int64_t)c->total_ms * 1000;
 }
 
 /* Some servers say how the answer finished and then neither end the stream
@@ -132,8 +132,7 @@ total_due(const struct hf_attempt *a)
 static int64_t
 grace_due(const struct hf_attempt *a)
 {
-	return a->finish_us == 0 ? INT64_MAX :
-	    a->finish_us + GRACE_MS * 1000;
+	return a->finish_us == 0 ? INT64_MAX : a->finish_us + GRACE_MS * 1000;
 }
 
 /* The longest pause between useful deltas. */
@@ -162,7 +161,7 @@ static void
 arm_deadline(struct hf_attempt *a)
 {
 	int64_t all[] = { first_token_due(a), idle_due(a), window_due(a),
-	    total_due(a), grace_due(a) };
+		total_due(a), grace_due(a) };
 	int64_t due = INT64_MAX;
 
 	for (size_t i = 0; i < hf_countof(all); i++)
@@ -269,8 +268,8 @@ on_done(void *arg, const struct hf_call_result *r)
 	if (a->over)
 		return;
 	if (r->cls != HF_CLASS_NONE && !r->any_byte) {
-		a->outcome.timed_out = strcmp(r->reason,
-		    "connect_timeout") == 0;
+		a->outcome.timed_out =
+		    strcmp(r->reason, "connect_timeout") == 0;
 		hf_buf_puts(&a->outcome.message, r->detail);
 		set_outcome(a, r->cls, r->reason);
 		return;
@@ -281,7 +280,9 @@ on_done(void *arg, const struct hf_call_result *r)
 }
 
 static const struct hf_call_ops call_ops = {
-	.headers = on_headers, .data = on_data, .done = on_done,
+	.headers = on_headers,
+	.data = on_data,
+	.done = on_done,
 };
 
 /* A useful delta of 'chars' characters arrived. */
@@ -356,8 +357,8 @@ text_event(struct hf_attempt *a, const struct hf_event *ev)
 {
 	struct hf_turn *t = a->t;
 
-	useful(a, target_of(a)->call.min_chars_per_s > 0 ?
-	    count_chars(ev->text) : 0);
+	useful(a,
+	    target_of(a)->call.min_chars_per_s > 0 ? count_chars(ev->text) : 0);
 	if (ev->type == HF_EV_TEXT) {
 		turn_take_text(t, ev->text);
 	} else {
@@ -508,8 +509,8 @@ attempt_new(struct hf_turn *t)
 	a->timer = evtimer_new(env->base, on_timer, a);
 	a->step = evtimer_new(env->base, on_step, a);
 	HF_CHECK(a->timer != NULL && a->step != NULL);
-	a->decoder = hf_dialect(target->provider->dialect)->decoder_new(
-	    target, a->stream, on_event, a);
+	a->decoder = hf_dialect(target->provider->dialect)
+			 ->decoder_new(target, a->stream, on_event, a);
 	HF_CHECK(a->decoder != NULL);
 	a->next = env->attempts;
 	a->prevp = &env->attempts;
@@ -570,8 +571,8 @@ turn_call(struct hf_turn *t)
 	hf_http_request_free(&rq);
 	if (rc < 0) {
 		hf_buf_puts(&a->outcome.message, e.text);
-		set_outcome(a, HF_CLASS_GATEWAY, rc == HF_EINVAL ?
-		    "unsayable" : "not_started");
+		set_outcome(a, HF_CLASS_GATEWAY,
+		    rc == HF_EINVAL ? "unsayable" : "not_started");
 		return;
 	}
 	arm_deadline(a);

@@ -5,9 +5,12 @@
 
 #include "gateway/turn/chars.h"
 
-#define BAD	0xfffdu
+#define BAD 0xfffdu
 
-struct range { uint32_t from, to; enum hf_char_kind kind; };
+struct range {
+	uint32_t from, to;
+	enum hf_char_kind kind;
+};
 
 /* Above ASCII, in order; what is in none is a letter. */
 static const struct range ranges[] = {
@@ -21,9 +24,9 @@ static const struct range ranges[] = {
 	{ 0x61b, 0x61b, HF_CHAR_PUNCT },
 	{ 0x61f, 0x61f, HF_CHAR_PUNCT },
 	{ 0x964, 0x965, HF_CHAR_PUNCT },
-	{ 0xe01, 0xeff, HF_CHAR_WIDE },		/* Thai, Lao */
-	{ 0x1000, 0x109f, HF_CHAR_WIDE },	/* Myanmar */
-	{ 0x1780, 0x17ff, HF_CHAR_WIDE },	/* Khmer */
+	{ 0xe01, 0xeff, HF_CHAR_WIDE },	  /* Thai, Lao */
+	{ 0x1000, 0x109f, HF_CHAR_WIDE }, /* Myanmar */
+	{ 0x1780, 0x17ff, HF_CHAR_WIDE }, /* Khmer */
 	{ 0x2000, 0x200a, HF_CHAR_SPACE },
 	{ 0x2010, 0x2027, HF_CHAR_PUNCT },
 	{ 0x2028, 0x2029, HF_CHAR_SPACE },
@@ -36,8 +39,8 @@ static const struct range ranges[] = {
 	{ 0x3001, 0x3004, HF_CHAR_WIDE_PUNCT },
 	{ 0x3005, 0x3007, HF_CHAR_WIDE },
 	{ 0x3008, 0x3020, HF_CHAR_WIDE_PUNCT },
-	{ 0x3021, 0x312f, HF_CHAR_WIDE },	/* kana, bopomofo */
-	{ 0x3190, 0x9fff, HF_CHAR_WIDE },	/* ideographs */
+	{ 0x3021, 0x312f, HF_CHAR_WIDE }, /* kana, bopomofo */
+	{ 0x3190, 0x9fff, HF_CHAR_WIDE }, /* ideographs */
 	{ 0xf900, 0xfaff, HF_CHAR_WIDE },
 	{ 0xfe30, 0xfe4f, HF_CHAR_WIDE_PUNCT },
 	{ 0xff01, 0xff0f, HF_CHAR_WIDE_PUNCT },
@@ -57,8 +60,8 @@ kind_of(uint32_t cp)
 	if (cp < 0x80) {
 		if (cp == ' ' || (cp >= '\t' && cp <= '\r'))
 			return HF_CHAR_SPACE;
-		if ((cp >= '0' && cp <= '9') || ((cp | 0x20) >= 'a' &&
-		    (cp | 0x20) <= 'z') || cp == '_')
+		if ((cp >= '0' && cp <= '9') ||
+		    ((cp | 0x20) >= 'a' && (cp | 0x20) <= 'z') || cp == '_')
 			return HF_CHAR_LETTER;
 		return HF_CHAR_PUNCT;
 	}

@@ -13,22 +13,22 @@ enum hf_char_kind {
 	HF_CHAR_SPACE,
 	HF_CHAR_PUNCT,
 	HF_CHAR_LETTER,
-	HF_CHAR_WIDE,		/* a letter of a script without spaces */
-	HF_CHAR_WIDE_PUNCT	/* its punctuation */
+	HF_CHAR_WIDE,	   /* a letter of a script without spaces */
+	HF_CHAR_WIDE_PUNCT /* its punctuation */
 };
 
 struct hf_char {
-	uint32_t	 cp;
-	uint32_t	 size;		/* bytes, at least 1 */
+	uint32_t cp;
+	uint32_t size; /* bytes, at least 1 */
 	enum hf_char_kind kind;
 };
 
 /* The character at 'at', which is below s.size. */
-struct hf_char	hf_char_at(struct hf_str s, size_t at);
+struct hf_char hf_char_at(struct hf_str s, size_t at);
 /* The one that ends at 'at', which is above 0. */
-struct hf_char	hf_char_before(struct hf_str s, size_t at);
+struct hf_char hf_char_before(struct hf_str s, size_t at);
 /* s.size without a sequence at the end that lacks bytes. */
-size_t	hf_char_whole(struct hf_str s);
+size_t hf_char_whole(struct hf_str s);
 
 static inline bool
 hf_char_is_wide(struct hf_char c)
@@ -39,8 +39,7 @@ hf_char_is_wide(struct hf_char c)
 static inline bool
 hf_char_is_line_end(struct hf_char c)
 {
-	return c.cp == '\n' || c.cp == '\r' || c.cp == 0x2028 ||
-	    c.cp == 0x2029;
+	return c.cp == '\n' || c.cp == '\r' || c.cp == 0x2028 || c.cp == 0x2029;
 }
 
 #endif

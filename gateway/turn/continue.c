@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 
-#define SPACES	" \t\r\n"
+#define SPACES " \t\r\n"
 
 /* So few bytes are sooner said again than gone on with. */
-#define SHORT	((size_t)20)
+#define SHORT ((size_t)20)
 
 static bool
 wants_json(const struct hf_turn *t)
@@ -23,8 +23,7 @@ wants_json(const struct hf_turn *t)
 	if (hf_json_check(t->in.params, &params, NULL, NULL) < 0)
 		return false;
 	type = hf_json_path(params, "response_format", "type", NULL);
-	return type.type == HF_JSON_STRING &&
-	    !hf_json_string_is(type, "text");
+	return type.type == HF_JSON_STRING && !hf_json_string_is(type, "text");
 }
 
 static bool
@@ -67,24 +66,24 @@ is_blank(struct hf_str s)
 }
 
 bool
-turn_continue_mode(const struct hf_turn *t,
-    const struct hf_conf_target *target, enum hf_splice_mode *mode,
-    bool *prefill)
+turn_continue_mode(const struct hf_turn *t, const struct hf_conf_target *target,
+    enum hf_splice_mode *mode, bool *prefill)
 {
 	const struct hf_turn_env *env = t->env;
-	bool can = target->call.prefill != HF_PREFILL_NONE &&
-	    !t->prefill_off && !has_tools(t) &&
-	    !is_blank(hf_buf_str(&t->answer.text));
+	bool can = target->call.prefill != HF_PREFILL_NONE && !t->prefill_off &&
+	    !has_tools(t) && !is_blank(hf_buf_str(&t->answer.text));
 
 	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
 		can = can && env->no_prefill[i] != target;
 	*prefill = can;
-	if (can)	/* that one says again what it was given */
+	if (can) /* that one says again what it was given */
 		*mode = target->call.prefill == HF_PREFILL_MISTRAL ?
-		    HF_SPLICE_INSTRUCTION : HF_SPLICE_PREFILL;
+		    HF_SPLICE_INSTRUCTION :
+		    HF_SPLICE_PREFILL;
 	else
 		*mode = t->in.route->continuation == HF_CONTINUE_HIDDEN ||
-		    t->answer.text.size < SHORT ? HF_SPLICE_HIDDEN :
+			t->answer.text.size < SHORT ?
+		    HF_SPLICE_HIDDEN :
 		    HF_SPLICE_INSTRUCTION;
 	return can || t->in.route->continuation != HF_CONTINUE_OFF;
 }

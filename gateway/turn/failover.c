@@ -34,7 +34,8 @@ static void
 fail_caller(struct hf_turn *t, const struct outcome *o)
 {
 	int status = o->http_status >= 400 && o->http_status < 500 ?
-	    o->http_status : 400;
+	    o->http_status :
+	    400;
 	const char *code = "invalid_request";
 	char text[480];
 
@@ -58,35 +59,39 @@ fail_caller(struct hf_turn *t, const struct outcome *o)
 }
 
 static void
-give_up(struct hf_turn *t, const struct hf_plan_step *s,
-    const struct outcome *o)
+give_up(
+    struct hf_turn *t, const struct hf_plan_step *s, const struct outcome *o)
 {
 	t->error_class = hf_class_name(o->cls);
 	if (t->started) {
 		turn_fail(t, 502, "server_error", "stream_interrupted",
 		    "the provider's stream broke off and nobody could go on "
-		    "with it (%u attempts, last: %s)", t->n_attempt,
-		    o->reason);
+		    "with it (%u attempts, last: %s)",
+		    t->n_attempt, o->reason);
 		return;
 	}
 	if (s->caller) {
 		fail_caller(t, o);
 		return;
 	}
-	t->failure.retry_after_ms = s->retry_after_ms >= 0 ?
-	    s->retry_after_ms : s->status == 504 ? -1 : 1000;
+	t->failure.retry_after_ms = s->retry_after_ms >= 0 ? s->retry_after_ms :
+	    s->status == 504				   ? -1 :
+							     1000;
 	if (s->status == 429)
 		turn_fail(t, 429, "rate_limit_error", "rate_limit_exceeded",
 		    "every provider of this model is rate limited "
-		    "(%u attempts)", t->n_attempt);
+		    "(%u attempts)",
+		    t->n_attempt);
 	else if (s->status == 504)
 		turn_fail(t, 504, "server_error", "deadline_exceeded",
 		    "no provider of this model answered in time "
-		    "(%u attempts)", t->n_attempt);
+		    "(%u attempts)",
+		    t->n_attempt);
 	else
 		turn_fail(t, s->status, "server_error", "no_target",
 		    "no provider of this model could answer "
-		    "(%u attempts, last: %s)", t->n_attempt, o->reason);
+		    "(%u attempts, last: %s)",
+		    t->n_attempt, o->reason);
 }
 
 static void
@@ -106,8 +111,8 @@ on_recorded(void *arg, int rc, const struct hf_error *e)
 static int
 record(struct hf_turn *t, bool open, struct hf_error *e)
 {
-	struct hf_attempt_end end = t->last_open ? t->last :
-	    (struct hf_attempt_end){ 0 };
+	struct hf_attempt_end end =
+	    t->last_open ? t->last : (struct hf_attempt_end){ 0 };
 	struct hf_attempt_begin begin = { 0 };
 	int rc;
 
@@ -149,7 +154,8 @@ static void
 plan_next(struct hf_turn *t, const struct outcome *o)
 {
 	const struct hf_plan_failure f = {
-		.cls = o->cls, .timed_out = o->timed_out,
+		.cls = o->cls,
+		.timed_out = o->timed_out,
 		.limited = o->http_status == 429,
 		.hint_ms = o->retry_after_ms,
 	};
@@ -167,9 +173,10 @@ plan_next(struct hf_turn *t, const struct outcome *o)
 		break;
 	case HF_PLAN_WAIT:
 		hf_count(t->env->shm, HF_C_waits, 1);
-		hf_log(HF_LOG_INFO, "turn: waiting turn=%s wait_ms=%lld "
-		    "attempts=%u", t->id.s, (long long)s.wait_ms,
-		    t->n_attempt);
+		hf_log(HF_LOG_INFO,
+		    "turn: waiting turn=%s wait_ms=%lld "
+		    "attempts=%u",
+		    t->id.s, (long long)s.wait_ms, t->n_attempt);
 		turn_move(t, TURN_WAITING);
 		wait.tv_sec = s.wait_ms / 1000;
 		wait.tv_usec = s.wait_ms % 1000 * 1000;
@@ -195,7 +202,8 @@ is_empty(const struct hf_turn *t)
 static void
 log_failed(const struct hf_turn *t, const struct outcome *o)
 {
-	hf_log(HF_LOG_INFO, "turn: attempt_failed turn=%s n=%d target=%s "
+	hf_log(HF_LOG_INFO,
+	    "turn: attempt_failed turn=%s n=%d target=%s "
 	    "class=%s reason=%s status=%d total_ms=%lld delivered=%zu",
 	    t->id.s, t->last.n, t->in.route->target[t->target]->name,
 	    t->last.cls, o->reason, o->http_status,
@@ -235,7 +243,7 @@ turn_attempt_ended(struct hf_turn *t)
 	struct hf_attempt *a = t->attempt;
 	struct outcome o = a->outcome;
 	struct hf_buf *own[] = { &a->outcome.message, &a->outcome.code,
-	    &a->outcome.type, &a->outcome.param };
+		&a->outcome.type, &a->outcome.param };
 	bool refused = a->prefill && o.cls == HF_CLASS_CALLER && !a->useful;
 	bool may = turn_may_continue(t, o.cls);
 

@@ -35,9 +35,10 @@ turn_flush(struct hf_turn *t)
 
 	if (t->sm.cur != TURN_STREAMING || t->flushed >= text->size)
 		return;
-	rc = hf_store_part(t->env->store, t->session_row, t->turn_row,
-	    t->fence, t->part_seq++, (struct hf_str){ text->data + t->flushed,
-	    text->size - t->flushed }, on_part, t, &e);
+	rc = hf_store_part(t->env->store, t->session_row, t->turn_row, t->fence,
+	    t->part_seq++,
+	    (struct hf_str){ text->data + t->flushed, text->size - t->flushed },
+	    on_part, t, &e);
 	if (rc < 0) {
 		turn_cancel_attempt(t, HF_CLASS_GATEWAY, "storage");
 		turn_fail_store(t, rc, &e);
@@ -85,8 +86,8 @@ fill_finish(struct hf_turn *t, struct hf_finish *f)
 	f->n_item = t->output.n;
 	memcpy(f->view, t->view, sizeof(f->view));
 	for (unsigned i = 0; i < t->output.n; i++) {
-		hf_store_chain(&t->head.key, f->view, t->output.item[i].digest,
-		    next);
+		hf_store_chain(
+		    &t->head.key, f->view, t->output.item[i].digest, next);
 		memcpy(f->view, next, sizeof(next));
 	}
 	f->view_items = t->view_items + t->output.n;
@@ -98,9 +99,10 @@ fill_finish(struct hf_turn *t, struct hf_finish *f)
 		return;
 	f->attempt = t->last;
 	if (t->last.n != (int)t->n_attempt)
-		f->attempt = (struct hf_attempt_end){
-			.n = (int)t->n_attempt, .cls = "gateway",
-			.reason = "not_called", .tokens_in = -1,
+		f->attempt = (struct hf_attempt_end){ .n = (int)t->n_attempt,
+			.cls = "gateway",
+			.reason = "not_called",
+			.tokens_in = -1,
 			.tokens_out = -1 };
 }
 
@@ -210,14 +212,15 @@ on_closed(void *arg, int rc, const struct hf_error *e)
 	}
 	/* The lease is still ours on disk: no later turn of this session can
 	 * run before it is given back, so try for as long as it takes. */
-	hf_log_limited(&limit, 1000, HF_LOG_ERROR, "turn: not_closed "
-	    "session=%s turn=%s tries=%u code=%s detail=\"%s\"", t->session.s,
-	    t->id.s, t->close_tries, hf_err_name(rc),
+	hf_log_limited(&limit, 1000, HF_LOG_ERROR,
+	    "turn: not_closed "
+	    "session=%s turn=%s tries=%u code=%s detail=\"%s\"",
+	    t->session.s, t->id.s, t->close_tries, hf_err_name(rc),
 	    e != NULL ? e->text : "");
 	if (t->close_tries < 6)
 		t->close_tries++;
-	evtimer_add(t->later, &(struct timeval){
-	    .tv_usec = 10000L << t->close_tries });
+	evtimer_add(
+	    t->later, &(struct timeval){ .tv_usec = 10000L << t->close_tries });
 }
 
 static int
@@ -226,9 +229,9 @@ submit_close(struct hf_turn *t, struct hf_error *e)
 	struct hf_finish f = { 0 };
 	int rc;
 
-	if (!t->opened)		/* waits, or was granted and never began */
-		return hf_store_cancel_queued(t->env->store, t->turn_row,
-		    on_closed, t, e);
+	if (!t->opened) /* waits, or was granted and never began */
+		return hf_store_cancel_queued(
+		    t->env->store, t->turn_row, on_closed, t, e);
 	t->output.n = 0;
 	if (t->started) {
 		rc = collect_output(t, e);
@@ -260,6 +263,6 @@ turn_close(struct hf_turn *t)
 		t->pending++;
 		return;
 	}
-	t->pending++;		/* on_closed() takes it back */
+	t->pending++; /* on_closed() takes it back */
 	on_closed(t, rc, &e);
 }

@@ -36,8 +36,8 @@ add(struct hf_draft *d, enum hf_item_kind kind, enum hf_role role,
 		d->cap = cap;
 	}
 	item = &d->item[d->n];
-	*item = (struct hf_item){ .kind = kind, .role = role,
-		.origin = origin };
+	*item =
+	    (struct hf_item){ .kind = kind, .role = role, .origin = origin };
 	if ((role == HF_ROLE_SYSTEM || role == HF_ROLE_DEVELOPER) &&
 	    d->n == d->n_lead) {
 		item->lead = true;
@@ -140,20 +140,27 @@ put_part(struct hf_json part, unsigned n, struct hf_buf *body,
 	bool is_refusal = hf_json_string_is(type, "refusal");
 
 	if (part.type != HF_JSON_OBJECT || type.type != HF_JSON_STRING)
-		return hf_fail(e, HF_EINVAL, "content[%u].type: expected a "
-		    "string that names the kind of part", n);
+		return hf_fail(e, HF_EINVAL,
+		    "content[%u].type: expected a "
+		    "string that names the kind of part",
+		    n);
 	if (!is_refusal && !hf_json_string_is(type, "text"))
-		return hf_fail(e, HF_EINVAL, "content[%u].type: %.*s parts "
-		    "are not supported here; expected \"text\"", n,
-		    type.raw.size > 40 ? 40 : (int)type.raw.size, type.raw.p);
+		return hf_fail(e, HF_EINVAL,
+		    "content[%u].type: %.*s parts "
+		    "are not supported here; expected \"text\"",
+		    n, type.raw.size > 40 ? 40 : (int)type.raw.size,
+		    type.raw.p);
 	v = hf_json_get(part, is_refusal ? "refusal" : "text");
 	if (v.type != HF_JSON_STRING)
-		return hf_fail(e, HF_EINVAL, "content[%u].%s: expected a "
-		    "string", n, is_refusal ? "refusal" : "text");
+		return hf_fail(e, HF_EINVAL,
+		    "content[%u].%s: expected a "
+		    "string",
+		    n, is_refusal ? "refusal" : "text");
 	if (body->data[body->size - 1] != '[')
 		hf_buf_putc(body, ',');
-	hf_buf_puts(body, is_refusal ? "{\"type\":\"refusal\",\"refusal\":" :
-	    "{\"type\":\"text\",\"text\":");
+	hf_buf_puts(body,
+	    is_refusal ? "{\"type\":\"refusal\",\"refusal\":" :
+			 "{\"type\":\"text\",\"text\":");
 	hf_json_put_repaired(body, v);
 	hf_buf_putc(body, '}');
 	hf_json_decode(v, is_refusal && refusal != NULL ? refusal : text);
@@ -293,9 +300,8 @@ out:
 }
 
 int
-hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin,
-    struct hf_json id, struct hf_json name, struct hf_json arguments,
-    struct hf_error *e)
+hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin, struct hf_json id,
+    struct hf_json name, struct hf_json arguments, struct hf_error *e)
 {
 	struct hf_buf body, norm, args;
 	int rc;
@@ -345,8 +351,9 @@ hf_draft_tool_result(struct hf_draft *d, struct hf_json id,
 	norm_text(&norm, hf_buf_str(&text));
 	if (!hf_buf_ok(&text))
 		norm.failed = true;
-	rc = commit(d, add(d, HF_ITEM_TOOL_RESULT, HF_ROLE_TOOL,
-	    HF_ORIGIN_CLIENT), &body, &norm, e);
+	rc = commit(d,
+	    add(d, HF_ITEM_TOOL_RESULT, HF_ROLE_TOOL, HF_ORIGIN_CLIENT), &body,
+	    &norm, e);
 out:
 	hf_buf_free(&body);
 	hf_buf_free(&norm);
@@ -379,8 +386,9 @@ hf_draft_answer_text(struct hf_draft *d, struct hf_str text,
 	hf_buf_init(&body, HF_BUF_NOCAP);
 	hf_buf_init(&norm, HF_BUF_NOCAP);
 	hf_item_text_body(text, refusal, &body, &norm);
-	return commit(d, add(d, HF_ITEM_MESSAGE, HF_ROLE_ASSISTANT,
-	    HF_ORIGIN_MODEL), &body, &norm, e);
+	return commit(d,
+	    add(d, HF_ITEM_MESSAGE, HF_ROLE_ASSISTANT, HF_ORIGIN_MODEL), &body,
+	    &norm, e);
 }
 
 int
@@ -402,8 +410,9 @@ hf_draft_answer_call(struct hf_draft *d, struct hf_str id, struct hf_str name,
 	norm_text(&norm, id);
 	norm_text(&norm, name);
 	norm_arguments(&norm, arguments);
-	return commit(d, add(d, HF_ITEM_TOOL_CALL, HF_ROLE_ASSISTANT,
-	    HF_ORIGIN_MODEL), &body, &norm, e);
+	return commit(d,
+	    add(d, HF_ITEM_TOOL_CALL, HF_ROLE_ASSISTANT, HF_ORIGIN_MODEL),
+	    &body, &norm, e);
 }
 
 void

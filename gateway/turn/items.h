@@ -20,44 +20,43 @@
 #include "store/store.h"
 
 struct hf_draft {
-	struct hf_arena	*arena;		/* borrowed; owns all bytes */
-	struct hf_item	*item;		/* in the client's order */
-	struct hf_str	*norm;		/* of item[i] */
-	unsigned	 n, cap;
-	unsigned	 n_lead;	/* leading system/developer messages */
-	bool		 no_norm;	/* nothing will be compared or stored:
-					 * simple messages get no normal form */
+	struct hf_arena *arena; /* borrowed; owns all bytes */
+	struct hf_item *item;	/* in the client's order */
+	struct hf_str *norm;	/* of item[i] */
+	unsigned n, cap;
+	unsigned n_lead; /* leading system/developer messages */
+	bool no_norm;	 /* nothing will be compared or stored:
+			  * simple messages get no normal form */
 };
 
-void	hf_draft_init(struct hf_draft *d, struct hf_arena *a);
+void hf_draft_init(struct hf_draft *d, struct hf_arena *a);
 
 /* Add one item.  Contents must have passed hf_json_check(): 'content' is a
  * string, an array of text or refusal parts, null or absent.  HF_EINVAL with
  * a text that starts with the place inside the message ("content[1].type:
  * ..."); HF_ENOMEM. */
-int	hf_draft_message(struct hf_draft *d, enum hf_role role,
-	    enum hf_origin origin, struct hf_json content,
-	    struct hf_json name, struct hf_json refusal, struct hf_error *e)
-	    HF_MUST_CHECK;
-int	hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin,
-	    struct hf_json id, struct hf_json name, struct hf_json arguments,
-	    struct hf_error *e) HF_MUST_CHECK;
-int	hf_draft_tool_result(struct hf_draft *d, struct hf_json id,
-	    struct hf_json content, struct hf_error *e) HF_MUST_CHECK;
+int hf_draft_message(struct hf_draft *d, enum hf_role role,
+    enum hf_origin origin, struct hf_json content, struct hf_json name,
+    struct hf_json refusal, struct hf_error *e) HF_MUST_CHECK;
+int hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin,
+    struct hf_json id, struct hf_json name, struct hf_json arguments,
+    struct hf_error *e) HF_MUST_CHECK;
+int hf_draft_tool_result(struct hf_draft *d, struct hf_json id,
+    struct hf_json content, struct hf_error *e) HF_MUST_CHECK;
 
 /* The same from decoded text, for what a model said. */
-int	hf_draft_answer_text(struct hf_draft *d, struct hf_str text,
-	    struct hf_str refusal, struct hf_error *e) HF_MUST_CHECK;
-int	hf_draft_answer_call(struct hf_draft *d, struct hf_str id,
-	    struct hf_str name, struct hf_str arguments, struct hf_error *e)
-	    HF_MUST_CHECK;
+int hf_draft_answer_text(struct hf_draft *d, struct hf_str text,
+    struct hf_str refusal, struct hf_error *e) HF_MUST_CHECK;
+int hf_draft_answer_call(struct hf_draft *d, struct hf_str id,
+    struct hf_str name, struct hf_str arguments,
+    struct hf_error *e) HF_MUST_CHECK;
 
 /* Fill in all digests under a session's key. */
-void	hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k);
+void hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k);
 
 /* Body and normal form of an assistant message of plain text. */
-void	hf_item_text_body(struct hf_str text, struct hf_str refusal,
-	    struct hf_buf *body, struct hf_buf *norm);
+void hf_item_text_body(struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm);
 
 /* An item that only a model makes: assistant message or tool call. */
 static inline bool

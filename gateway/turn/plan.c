@@ -8,13 +8,13 @@
 #include "base/check.h"
 
 void
-hf_plan_init(struct hf_plan *p, const struct hf_conf_route *r,
-    int64_t deadline_us)
+hf_plan_init(
+    struct hf_plan *p, const struct hf_conf_route *r, int64_t deadline_us)
 {
 	HF_CHECK(r->n_target > 0);
 	*p = (struct hf_plan){
 		.n_target = r->n_target < HF_PLAN_TARGETS ? r->n_target :
-		    HF_PLAN_TARGETS,
+							    HF_PLAN_TARGETS,
 		.max_waits = (unsigned)r->max_retries,
 		.unit_ms = r->backoff_unit_ms,
 		.cap_ms = r->backoff_cap_ms,
@@ -27,8 +27,7 @@ static int
 next_target(const struct hf_plan *p, int64_t now_us)
 {
 	for (unsigned i = 0; i < p->n_target; i++)
-		if (!p->target[i].tried &&
-		    p->target[i].not_before_us <= now_us)
+		if (!p->target[i].tried && p->target[i].not_before_us <= now_us)
 			return (int)i;
 	return -1;
 }
@@ -57,7 +56,7 @@ static struct hf_plan_step
 give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 {
 	struct hf_plan_step s = { .kind = HF_PLAN_GIVE_UP,
-	    .retry_after_ms = -1 };
+		.retry_after_ms = -1 };
 	unsigned limited = 0, late = 0, context = 0;
 
 	for (unsigned i = 0; i < p->n_target; i++) {
@@ -103,8 +102,8 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	}
 	if (!any || p->waits >= p->max_waits)
 		return give_up(p, now_us, false);
-	s.wait_ms = hf_backoff_ms(p->waits, p->unit_ms, p->cap_ms, floor_ms,
-	    p->rnd, p->rnd_arg);
+	s.wait_ms = hf_backoff_ms(
+	    p->waits, p->unit_ms, p->cap_ms, floor_ms, p->rnd, p->rnd_arg);
 	if (now_us + s.wait_ms * 1000 >= p->deadline_us)
 		return give_up(p, now_us, floor_ms == 0);
 	p->waits++;
@@ -123,15 +122,16 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 	p->target[t].last = f->cls;
 	p->target[t].timed_out = f->timed_out;
 	p->target[t].limited = f->limited;
-	p->target[t].not_before_us = f->hint_ms > 0 ?
-	    now_us + f->hint_ms * 1000 : 0;
+	p->target[t].not_before_us =
+	    f->hint_ms > 0 ? now_us + f->hint_ms * 1000 : 0;
 	if (now_us >= p->deadline_us)
 		return give_up(p, now_us, true);
 	/* The caller's own fault, told by the first provider that heard it; a
 	 * later target's 400 is our translation's fault. */
 	if (f->cls == HF_CLASS_POLICY || (f->cls == HF_CLASS_CALLER && first))
 		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
-		    .caller = true, .retry_after_ms = -1 };
+			.caller = true,
+			.retry_after_ms = -1 };
 	next = next_target(p, now_us);
 	if (next >= 0)
 		return call(p, (unsigned)next);

@@ -11,58 +11,58 @@
 #include "base/conf.h"
 #include "gateway/provider/provider.h"
 
-#define HF_PLAN_TARGETS	16	/* most targets of a route */
+#define HF_PLAN_TARGETS 16 /* most targets of a route */
 
 struct hf_plan_target {
-	bool		tried;		/* in this round */
-	enum hf_class	last;		/* class of its last failure */
-	bool		timed_out;	/* that failure was a deadline */
-	bool		limited;	/* it was a 429 */
-	int64_t		not_before_us;	/* the provider's hint; 0: none */
+	bool tried;	       /* in this round */
+	enum hf_class last;    /* class of its last failure */
+	bool timed_out;	       /* that failure was a deadline */
+	bool limited;	       /* it was a 429 */
+	int64_t not_before_us; /* the provider's hint; 0: none */
 };
 
 struct hf_plan {
 	struct hf_plan_target target[HF_PLAN_TARGETS];
-	unsigned	n_target;
-	unsigned	attempts;	/* failed so far */
-	unsigned	waits;		/* rounds begun by waiting */
-	unsigned	max_waits;
-	int64_t		unit_ms, cap_ms;
-	int64_t		deadline_us;	/* monotonic */
-	hf_random_fn	rnd;
-	void		*rnd_arg;
+	unsigned n_target;
+	unsigned attempts; /* failed so far */
+	unsigned waits;	   /* rounds begun by waiting */
+	unsigned max_waits;
+	int64_t unit_ms, cap_ms;
+	int64_t deadline_us; /* monotonic */
+	hf_random_fn rnd;
+	void *rnd_arg;
 };
 
 /* How an attempt failed. */
 struct hf_plan_failure {
-	enum hf_class	cls;
-	bool		timed_out;	/* by a deadline of ours */
-	bool		limited;	/* the provider said 429 */
-	int64_t		hint_ms;	/* its own wait; -1: none */
+	enum hf_class cls;
+	bool timed_out;	 /* by a deadline of ours */
+	bool limited;	 /* the provider said 429 */
+	int64_t hint_ms; /* its own wait; -1: none */
 };
 
 enum hf_plan_kind { HF_PLAN_CALL, HF_PLAN_WAIT, HF_PLAN_GIVE_UP };
 
 struct hf_plan_step {
 	enum hf_plan_kind kind;
-	unsigned	target;		/* CALL */
-	int64_t		wait_ms;	/* WAIT */
-	int		status;		/* GIVE_UP: for the client; 0: that of
-					 * the caller error */
-	int64_t		retry_after_ms;	/* GIVE_UP with 429: least hint; -1 */
-	bool		caller;		/* GIVE_UP: tell the provider's words */
+	unsigned target;	/* CALL */
+	int64_t wait_ms;	/* WAIT */
+	int status;		/* GIVE_UP: for the client; 0: that of
+				 * the caller error */
+	int64_t retry_after_ms; /* GIVE_UP with 429: least hint; -1 */
+	bool caller;		/* GIVE_UP: tell the provider's words */
 };
 
-void	hf_plan_init(struct hf_plan *p, const struct hf_conf_route *r,
-	    int64_t deadline_us);
+void hf_plan_init(
+    struct hf_plan *p, const struct hf_conf_route *r, int64_t deadline_us);
 /* The first target to call. */
 struct hf_plan_step hf_plan_first(struct hf_plan *p);
 /* Target 't' failed. */
 struct hf_plan_step hf_plan_failed(struct hf_plan *p, unsigned t,
-	    const struct hf_plan_failure *f, int64_t now_us);
+    const struct hf_plan_failure *f, int64_t now_us);
 /* A wait is over: which target begins the round. */
 struct hf_plan_step hf_plan_resume(struct hf_plan *p, int64_t now_us);
 /* Is there a target that this round has not tried yet? */
-bool	hf_plan_has_next(const struct hf_plan *p, int64_t now_us);
+bool hf_plan_has_next(const struct hf_plan *p, int64_t now_us);
 
 #endif

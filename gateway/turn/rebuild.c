@@ -8,15 +8,14 @@
 
 #include "base/check.h"
 
-#define HISTORY_MAX	((size_t)256 * 1024 * 1024)
+#define HISTORY_MAX ((size_t)256 * 1024 * 1024)
 
 bool
 turn_upstream_stream(const struct hf_turn *t)
 {
 	const struct hf_conf_target *target = t->in.route->target[t->target];
 
-	return t->in.stream ||
-	    target->call.upstream_stream == HF_STREAM_ALWAYS;
+	return t->in.stream || target->call.upstream_stream == HF_STREAM_ALWAYS;
 }
 
 /* For measuring the stateless baseline only: what a gateway without memory
@@ -42,8 +41,8 @@ load_history(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 	int rc;
 
 	if (t->durable) {
-		rc = hf_store_history(t->env->store, t->session_row,
-		    t->turn_row, a, h, e);
+		rc = hf_store_history(
+		    t->env->store, t->session_row, t->turn_row, a, h, e);
 		if (rc < 0)
 			return rc;
 		hf_count(t->env->shm, HF_C_history_items_rebuilt, h->n);
@@ -88,11 +87,11 @@ load_delivered(struct hf_turn *t, struct hf_buf *out, struct hf_error *e)
 		hf_buf_putstr(out, hf_buf_str(&t->answer.text));
 		return 0;
 	}
-	rc = hf_store_text(t->env->store, t->session_row, t->turn_row, t->seq,
-	    out, e);
-	if (rc == 0 && !hf_str_eq(hf_buf_str(out),
-	    hf_buf_str(&t->answer.text)))
-		return hf_fail(e, HF_ECORRUPT, "the stored text is not what "
+	rc = hf_store_text(
+	    t->env->store, t->session_row, t->turn_row, t->seq, out, e);
+	if (rc == 0 && !hf_str_eq(hf_buf_str(out), hf_buf_str(&t->answer.text)))
+		return hf_fail(e, HF_ECORRUPT,
+		    "the stored text is not what "
 		    "was delivered");
 	return rc;
 }
@@ -116,7 +115,8 @@ add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 	if (rc < 0)
 		goto out;
 	if (!turn_continue_mode(t, in->target, &mode, &in->prefill)) {
-		rc = hf_fail(e, HF_EINVAL, "this target cannot go on with an "
+		rc = hf_fail(e, HF_EINVAL,
+		    "this target cannot go on with an "
 		    "answer that broke off");
 		goto out;
 	}

@@ -11,26 +11,26 @@
 #include "base/fault.h"
 #include "base/log.h"
 
-#define MOVED_MAX	16	/* tries while the head keeps moving */
+#define MOVED_MAX 16 /* tries while the head keeps moving */
 
 /* What this pass works out; lives in the turn's arena. */
 struct pass {
-	struct hf_turn	*t;
-	const struct hf_item *client;	/* without lead items */
-	uint32_t	 n_client;
-	const struct hf_item *stored;	/* effective view of the base path */
-	uint32_t	 n_stored;
-	struct hf_align	 align;
-	int64_t		 parent_row, retry_of_row;
-	struct hf_item	*item;		/* to be stored: lead, inserted, tail */
-	unsigned	 n_item;
-	struct hf_heard	*heard;
-	uint8_t		 lead_digest[HF_DIGEST_SIZE];
-	uint8_t		 input_digest[HF_DIGEST_SIZE];
+	struct hf_turn *t;
+	const struct hf_item *client; /* without lead items */
+	uint32_t n_client;
+	const struct hf_item *stored; /* effective view of the base path */
+	uint32_t n_stored;
+	struct hf_align align;
+	int64_t parent_row, retry_of_row;
+	struct hf_item *item; /* to be stored: lead, inserted, tail */
+	unsigned n_item;
+	struct hf_heard *heard;
+	uint8_t lead_digest[HF_DIGEST_SIZE];
+	uint8_t input_digest[HF_DIGEST_SIZE];
 };
 
-static void	begun(void *arg, int rc, const struct hf_error *e,
-		    const struct hf_begun *b);
+static void begun(
+    void *arg, int rc, const struct hf_error *e, const struct hf_begun *b);
 
 static void
 fold(const struct hf_session_key *k, uint8_t chain[HF_DIGEST_SIZE],
@@ -70,8 +70,8 @@ load_view(struct pass *p, int64_t turn_row, struct hf_error *e)
 	p->n_stored = 0;
 	if (turn_row == 0)
 		return 0;
-	rc = hf_store_view(t->env->store, t->head.session_row, turn_row,
-	    t->arena, &h, e);
+	rc = hf_store_view(
+	    t->env->store, t->head.session_row, turn_row, t->arena, &h, e);
 	if (rc < 0)
 		return rc;
 	for (unsigned i = 0; i < h.n; i++)
@@ -128,11 +128,12 @@ align_with(struct pass *p, int64_t turn_row, struct hf_error *e)
 	rc = load_view(p, turn_row, e);
 	if (rc < 0)
 		return rc;
-	if (hf_align(t->in.mode, p->stored, p->n_stored, p->client,
-	    p->n_client, t->arena, &p->align) < 0)
+	if (hf_align(t->in.mode, p->stored, p->n_stored, p->client, p->n_client,
+		t->arena, &p->align) < 0)
 		return hf_fail(e, HF_ENOMEM, "no memory to align");
 	if (p->align.how == HF_ALIGN_BRANCH)
-		p->parent_row = p->align.keep == 0 ? 0 :
+		p->parent_row = p->align.keep == 0 ?
+		    0 :
 		    p->stored[p->align.keep - 1].turn_row;
 	return 0;
 }
@@ -155,14 +156,14 @@ align(struct pass *p, struct hf_error *e)
 	}
 	if (prefix) {
 		p->align = (struct hf_align){ .how = HF_ALIGN_PREFIX,
-		    .keep = (uint32_t)t->head.view_items,
-		    .first_new = (uint32_t)t->head.view_items };
+			.keep = (uint32_t)t->head.view_items,
+			.first_new = (uint32_t)t->head.view_items };
 		return 0;
 	}
 	if (t->in.mode == HF_HISTORY_DELTA) {
 		/* All is new; the stored view need not be read. */
 		p->align.how = t->head.head_turn_row != 0 ? HF_ALIGN_DELTA :
-		    HF_ALIGN_FRESH;
+							    HF_ALIGN_FRESH;
 		return 0;
 	}
 	return align_with(p, t->head.head_turn_row, e);
@@ -174,8 +175,8 @@ collect_heard(struct pass *p, struct hf_error *e)
 {
 	const struct hf_align *al = &p->align;
 
-	p->heard = hf_arena_alloc(p->t->arena,
-	    (al->n_heard + 1) * sizeof(*p->heard));
+	p->heard =
+	    hf_arena_alloc(p->t->arena, (al->n_heard + 1) * sizeof(*p->heard));
 	if (p->heard == NULL)
 		return hf_fail(e, HF_ENOMEM, "no memory to align");
 	for (uint32_t i = 0; i < al->n_heard; i++) {
@@ -243,8 +244,7 @@ chain_view(struct pass *p)
 	}
 	for (uint32_t s = 0; whole && s < al->keep; s++) {
 		while (n < al->n_insert && al->insert[n].s == s) {
-			fold(k, t->view,
-			    p->client[al->insert[n++].c].digest);
+			fold(k, t->view, p->client[al->insert[n++].c].digest);
 			t->view_items++;
 		}
 		if (h < al->n_heard && al->heard[h].s == s) {
@@ -254,8 +254,7 @@ chain_view(struct pass *p)
 				continue;
 			fold(k, t->view, p->client[c].digest);
 		} else {
-			fold(k, t->view,
-			    hf_item_view_digest(&p->stored[s]));
+			fold(k, t->view, hf_item_view_digest(&p->stored[s]));
 		}
 		t->view_items++;
 	}
@@ -320,8 +319,8 @@ reconcile(struct hf_turn *t, struct hf_error *e)
 	rc = turn_check_earlier(t, e);
 	if (rc != 0)
 		return rc;
-	rc = hf_store_head(t->env->store, t->in.tenant, t->in.session,
-	    &t->head, e);
+	rc = hf_store_head(
+	    t->env->store, t->in.tenant, t->in.session, &t->head, e);
 	if (rc < 0)
 		return rc;
 	if (t->head.found)

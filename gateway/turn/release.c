@@ -7,8 +7,8 @@
 
 #include "gateway/turn/chars.h"
 
-#define WORD_MAX	((size_t)32)
-#define CLAUSE_MAX	((size_t)400)
+#define WORD_MAX ((size_t)32)
+#define CLAUSE_MAX ((size_t)400)
 
 static bool
 is_one_of(uint32_t cp, const uint32_t *set, size_t n)
@@ -39,7 +39,7 @@ static bool
 ends_clause(struct hf_char c)
 {
 	static const uint32_t set[] = { '.', '!', '?', ';', ':', ',', 0x2026,
-	    0x60c, 0x61b, 0x61f, 0x964 };
+		0x60c, 0x61b, 0x61f, 0x964 };
 
 	return is_one_of(c.cp, set, hf_countof(set));
 }
@@ -49,10 +49,9 @@ static bool
 ends_clause_alone(struct hf_char c)
 {
 	static const uint32_t set[] = { 0x3001, 0x3002, 0xff01, 0xff0c, 0xff1a,
-	    0xff1b, 0xff1f };
+		0xff1b, 0xff1f };
 
-	return hf_char_is_line_end(c) ||
-	    is_one_of(c.cp, set, hf_countof(set));
+	return hf_char_is_line_end(c) || is_one_of(c.cp, set, hf_countof(set));
 }
 
 /* May stand between a clause's last mark and the white space: `he said." `. */
@@ -60,7 +59,7 @@ static bool
 closes(struct hf_char c)
 {
 	static const uint32_t set[] = { '"', '\'', ')', ']', '}', 0xbb, 0x2019,
-	    0x201d };
+		0x201d };
 
 	return is_one_of(c.cp, set, hf_countof(set));
 }
@@ -68,8 +67,8 @@ closes(struct hf_char c)
 static size_t
 clause(struct hf_str text)
 {
-	bool ended = false;	/* a mark, and nothing after it but closers */
-	bool passing = false;	/* the end and the white space after it */
+	bool ended = false;   /* a mark, and nothing after it but closers */
+	bool passing = false; /* the end and the white space after it */
 	struct hf_char c;
 	size_t end = 0;
 

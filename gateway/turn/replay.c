@@ -61,16 +61,15 @@ take_item(struct hf_turn *t, const struct hf_item *item, struct hf_error *e)
 	hf_json_decode(hf_json_get(body, "content"), &an->text);
 	if (hf_json_get(body, "refusal").type == HF_JSON_STRING)
 		hf_json_decode(hf_json_get(body, "refusal"), &an->refusal);
-	return hf_buf_ok(&an->text) && hf_buf_ok(&an->refusal) ? 0 :
-	    HF_ENOMEM;
+	return hf_buf_ok(&an->text) && hf_buf_ok(&an->refusal) ? 0 : HF_ENOMEM;
 }
 
 static enum hf_finish_reason
 finish_of(struct hf_str name)
 {
 	static const enum hf_finish_reason all[] = { HF_FINISH_STOP,
-	    HF_FINISH_LENGTH, HF_FINISH_TOOL_CALLS,
-	    HF_FINISH_CONTENT_FILTER };
+		HF_FINISH_LENGTH, HF_FINISH_TOOL_CALLS,
+		HF_FINISH_CONTENT_FILTER };
 
 	for (size_t i = 0; i < hf_countof(all); i++)
 		if (hf_str_is(name, hf_finish_name(all[i])))
@@ -79,8 +78,8 @@ finish_of(struct hf_str name)
 }
 
 static int
-take_answer(struct hf_turn *t, const struct hf_stored_answer *s,
-    struct hf_error *e)
+take_answer(
+    struct hf_turn *t, const struct hf_stored_answer *s, struct hf_error *e)
 {
 	struct hf_answer *an = &t->answer;
 	int rc = 0;
@@ -167,8 +166,8 @@ replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t row,
 	int rc = take_answer(t, s, e);
 
 	if (rc == 0 && t->turn_row != 0)
-		rc = hf_store_cancel_queued(t->env->store, t->turn_row,
-		    on_left_queue, t, e);
+		rc = hf_store_cancel_queued(
+		    t->env->store, t->turn_row, on_left_queue, t, e);
 	if (rc < 0)
 		return rc;
 	t->replay_row = row;
@@ -182,39 +181,40 @@ replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t row,
 
 /* If turn 'row' is complete, tell its answer. */
 static int
-replay_if_complete(struct hf_turn *t, int64_t session_row, int64_t row,
-    struct hf_error *e)
+replay_if_complete(
+    struct hf_turn *t, int64_t session_row, int64_t row, struct hf_error *e)
 {
 	struct hf_stored_answer s;
-	int rc = hf_store_answer(t->env->store, session_row, row, t->arena,
-	    &s, e);
+	int rc =
+	    hf_store_answer(t->env->store, session_row, row, t->arena, &s, e);
 
 	if (rc < 0 || s.state != HF_TURN_COMPLETE)
 		return rc;
 	return replay(t, &s, row, e);
 }
 
-/* --- recognizing ------------------------------------------------------------ */
+/* --- recognizing ------------------------------------------------------------
+ */
 
 static int
 check_key(struct hf_turn *t, struct hf_error *e)
 {
 	struct hf_earlier was;
 	struct hf_str id;
-	int rc = hf_store_earlier(t->env->store, t->idem, t->request_digest,
-	    &was, e);
+	int rc = hf_store_earlier(
+	    t->env->store, t->idem, t->request_digest, &was, e);
 
 	if (rc < 0 || !was.found)
 		return rc;
 	if (!was.same) {
 		turn_fail(t, 409, "invalid_request_error",
-		    "idempotency_key_reused", "this Idempotency-Key was used "
+		    "idempotency_key_reused",
+		    "this Idempotency-Key was used "
 		    "for another request");
 		return 1;
 	}
 	if (was.state == HF_TURN_COMPLETE)
-		return replay_if_complete(t, was.session_row, was.turn_row,
-		    e);
+		return replay_if_complete(t, was.session_row, was.turn_row, e);
 	if (t->in.session.size > 0)
 		return 0;
 	/* A request without a session has one by its key. */
@@ -238,8 +238,8 @@ turn_check_earlier(struct hf_turn *t, struct hf_error *e)
 		    in->request, t->request_digest);
 		t->has_idem = in->idempotency_key.size > 0;
 		if (t->has_idem)
-			hf_store_request_digest(st, in->tenant,
-			    HF_STR("key"), in->idempotency_key, t->idem);
+			hf_store_request_digest(st, in->tenant, HF_STR("key"),
+			    in->idempotency_key, t->idem);
 	}
 	t->joins_row = 0;
 	if (row != 0) {
@@ -265,7 +265,8 @@ turn_check_head(struct hf_turn *t, struct hf_error *e)
 	return replay_if_complete(t, h->session_row, h->head_turn_row, e);
 }
 
-/* --- what was handed over ---------------------------------------------------- */
+/* --- what was handed over ----------------------------------------------------
+ */
 
 static void
 flush_sent(struct hf_turn_env *env)
@@ -273,8 +274,9 @@ flush_sent(struct hf_turn_env *env)
 	static struct hf_log_limit limit;
 	struct hf_error e = { 0 };
 
-	if (env->n_sent > 0 && hf_store_delivered(env->store, env->sent,
-	    env->n_sent, true, NULL, NULL, &e) < 0)
+	if (env->n_sent > 0 &&
+	    hf_store_delivered(
+		env->store, env->sent, env->n_sent, true, NULL, NULL, &e) < 0)
 		hf_log_limited(&limit, 1000, HF_LOG_WARN,
 		    "turn: deliveries_not_noted n=%u detail=\"%s\"",
 		    env->n_sent, e.text);
@@ -290,8 +292,8 @@ on_sent_due(evutil_socket_t fd, short what, void *arg)
 }
 
 struct missed {
-	struct hf_shm	*shm;		/* outlives the turns' world */
-	int64_t		 turn_row;
+	struct hf_shm *shm; /* outlives the turns' world */
+	int64_t turn_row;
 };
 
 static void
@@ -315,8 +317,8 @@ note_missed(struct hf_turn_env *env, int64_t turn_row)
 	m->shm = env->shm;
 	m->turn_row = turn_row;
 	hf_shm_telling_add(env->shm, turn_row);
-	if (hf_store_delivered(env->store, &turn_row, 1, false,
-	    on_missed_noted, m, NULL) < 0)
+	if (hf_store_delivered(
+		env->store, &turn_row, 1, false, on_missed_noted, m, NULL) < 0)
 		free(m);
 }
 

@@ -16,26 +16,26 @@
 
 #include "gateway/turn/chars.h"
 
-#define OVERLAP_BYTES	((size_t)12)
-#define OVERLAP_WORDS	3
+#define OVERLAP_BYTES ((size_t)12)
+#define OVERLAP_WORDS 3
 /* Raw bytes of P that are folded into the tail. */
-#define TAIL_RAW	(4 * HF_SPLICE_HEAD)
+#define TAIL_RAW (4 * HF_SPLICE_HEAD)
 
 enum answer { NO, MAYBE, YES };
 
 /* What is known of Q: 'over' if that is all, 'full' if no more is waited
  * for. */
 struct known {
-	struct hf_str	 q;
-	bool		 over;
-	bool		 full;
+	struct hf_str q;
+	bool over;
+	bool full;
 };
 
 /* Where Q begins. */
 struct lead {
-	size_t		 raw;		/* after an ellipsis, or 0 */
-	size_t		 text;		/* the first word */
-	bool		 ellipsis;
+	size_t raw;  /* after an ellipsis, or 0 */
+	size_t text; /* the first word */
+	bool ellipsis;
 };
 
 static size_t
@@ -80,7 +80,7 @@ find_lead(struct hf_str q)
 		l.raw = at;
 		l.text = skip_space(q, at);
 	} else if (at == q.size) {
-		l.text = at;		/* dots that may become one */
+		l.text = at; /* dots that may become one */
 	}
 	return l;
 }
@@ -136,7 +136,7 @@ static bool
 is_inner(uint32_t cp)
 {
 	return cp < 0x80 ? cp != 0 && strchr("'-.,:/@&", (int)cp) != NULL :
-	    cp == 0x2019 || cp == 0x2010 || cp == 0x2011;
+			   cp == 0x2019 || cp == 0x2010 || cp == 0x2011;
 }
 
 /* The letters at 'at', perhaps with marks between them, or one character of
@@ -150,9 +150,9 @@ word_end(struct hf_str s, size_t at)
 	at += c.size;
 	while (letter && at < s.size) {
 		c = hf_char_at(s, at);
-		letter = c.kind == HF_CHAR_LETTER || (is_inner(c.cp) &&
-		    at + c.size < s.size &&
-		    hf_char_at(s, at + c.size).kind == HF_CHAR_LETTER);
+		letter = c.kind == HF_CHAR_LETTER ||
+		    (is_inner(c.cp) && at + c.size < s.size &&
+			hf_char_at(s, at + c.size).kind == HF_CHAR_LETTER);
 		if (letter)
 			at += c.size;
 	}
@@ -177,8 +177,8 @@ enough(struct hf_str s, size_t more)
 	size_t bytes = more, words = 0, at = 0, end;
 	enum hf_char_kind kind;
 
-	while (at < s.size &&
-	    (bytes < OVERLAP_BYTES || words < OVERLAP_WORDS)) {
+	while (
+	    at < s.size && (bytes < OVERLAP_BYTES || words < OVERLAP_WORDS)) {
 		kind = hf_char_at(s, at).kind;
 		if (kind == HF_CHAR_SPACE) {
 			at = skip_space(s, at);
@@ -207,13 +207,11 @@ inside_word(struct hf_str s, size_t at)
 
 	if (before.kind == HF_CHAR_LETTER && is_inner(c.cp)) {
 		at += c.size;
-		return at < s.size &&
-		    hf_char_at(s, at).kind == HF_CHAR_LETTER;
+		return at < s.size && hf_char_at(s, at).kind == HF_CHAR_LETTER;
 	}
 	if (c.kind == HF_CHAR_LETTER && is_inner(before.cp)) {
 		at -= before.size;
-		return at > 0 &&
-		    hf_char_before(s, at).kind == HF_CHAR_LETTER;
+		return at > 0 && hf_char_before(s, at).kind == HF_CHAR_LETTER;
 	}
 	return before.kind == HF_CHAR_LETTER && c.kind == HF_CHAR_LETTER;
 }
@@ -270,15 +268,16 @@ find_again(struct hf_splice *s, const struct known *k)
 		if (q.kind == HF_CHAR_SPACE &&
 		    (s->in_space || p.kind == HF_CHAR_SPACE)) {
 			if (!s->in_space)
-				s->before_at = skip_space(s->before,
-				    s->before_at);
+				s->before_at =
+				    skip_space(s->before, s->before_at);
 			s->in_space = true;
 			s->head_at += q.size;
 			continue;
 		}
 		s->in_space = false;
-		if (p.size != q.size || memcmp(s->before.p + s->before_at,
-		    k->q.p + s->head_at, p.size) != 0)
+		if (p.size != q.size ||
+		    memcmp(s->before.p + s->before_at, k->q.p + s->head_at,
+			p.size) != 0)
 			return NO;
 		s->before_at += p.size;
 		s->head_at += q.size;
@@ -293,8 +292,8 @@ find_again(struct hf_splice *s, const struct known *k)
 /* Which end of P does Q begin with?  The longest is the one that starts
  * first. */
 static enum answer
-find_overlap(struct hf_splice *s, const struct known *k, size_t text,
-    size_t *cut)
+find_overlap(
+    struct hf_splice *s, const struct known *k, size_t text, size_t *cut)
 {
 	char head[HF_SPLICE_HEAD];
 	size_t n = fold(k->q, text, head, sizeof(head));
@@ -336,17 +335,18 @@ has_line_end(struct hf_str s)
 static bool
 closes(struct hf_char c)
 {
-	return c.cp < 0x80 ? c.cp != 0 && strchr(".,;:!?)]}%", (int)c.cp) :
+	return c.cp < 0x80 ?
+	    c.cp != 0 && strchr(".,;:!?)]}%", (int)c.cp) :
 	    c.cp == 0xbb || c.cp == 0x2019 || c.cp == 0x201d || c.cp == 0x2026;
 }
 
 static bool
 opens(struct hf_char c)
 {
-	return c.cp < 0x80 ? c.cp != 0 && strchr("([{", (int)c.cp) :
-	    c.cp == 0xab || c.cp == 0xa1 || c.cp == 0xbf ||
-	    c.cp == 0x2018 || (c.cp >= 0x201a && c.cp <= 0x201c) ||
-	    c.cp == 0x201e;
+	return c.cp < 0x80 ?
+	    c.cp != 0 && strchr("([{", (int)c.cp) :
+	    c.cp == 0xab || c.cp == 0xa1 || c.cp == 0xbf || c.cp == 0x2018 ||
+		(c.cp >= 0x201a && c.cp <= 0x201c) || c.cp == 0x201e;
 }
 
 static struct hf_str
@@ -359,7 +359,7 @@ static struct hf_str
 space_after(const struct hf_splice *s)
 {
 	return (struct hf_str){ s->before.p + s->before_end,
-	    s->before.size - s->before_end };
+		s->before.size - s->before_end };
 }
 
 /* After a cut: white space that P ends with is not said twice. */
@@ -482,14 +482,15 @@ set_tail(struct hf_splice *s)
 	s->tail_size = n - drop;
 	memcpy(s->tail, folded + drop, s->tail_size);
 	for (size_t at = s->tail_size; at-- > 0 && s->stop == 0;)
-		if (starts_word(s, at) && enough((struct hf_str){ s->tail + at,
-		    s->tail_size - at }, s->before_end < s->before.size))
+		if (starts_word(s, at) &&
+		    enough((struct hf_str){ s->tail + at, s->tail_size - at },
+			s->before_end < s->before.size))
 			s->stop = at + 1;
 }
 
 void
-hf_splice_init(struct hf_splice *s, enum hf_splice_mode mode,
-    struct hf_str before)
+hf_splice_init(
+    struct hf_splice *s, enum hf_splice_mode mode, struct hf_str before)
 {
 	struct hf_char c;
 
@@ -509,8 +510,8 @@ hf_splice_init(struct hf_splice *s, enum hf_splice_mode mode,
 	s->before_at = find_lead(before).text;
 	s->again = s->before_at < s->before_end &&
 	    (mode == HF_SPLICE_HIDDEN ||
-	    enough((struct hf_str){ before.p, s->before_end },
-	    s->before_end < before.size));
+		enough((struct hf_str){ before.p, s->before_end },
+		    s->before_end < before.size));
 }
 
 void

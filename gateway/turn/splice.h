@@ -35,40 +35,40 @@
 #include "base/hf.h"
 
 enum hf_splice_mode {
-	HF_SPLICE_PREFILL,	/* Q goes on from P's last byte */
-	HF_SPLICE_INSTRUCTION,	/* asked to go on; may repeat the end of P */
-	HF_SPLICE_HIDDEN	/* not told of P: Q is a whole answer */
+	HF_SPLICE_PREFILL,     /* Q goes on from P's last byte */
+	HF_SPLICE_INSTRUCTION, /* asked to go on; may repeat the end of P */
+	HF_SPLICE_HIDDEN       /* not told of P: Q is a whole answer */
 };
 
-#define HF_SPLICE_HEAD	((size_t)400)	/* bytes of Q that are looked at */
+#define HF_SPLICE_HEAD ((size_t)400) /* bytes of Q that are looked at */
 
 struct hf_splice {
 	enum hf_splice_mode mode;
-	struct hf_str	 before;	/* P; borrowed, must not move */
-	struct hf_buf	 head;		/* of Q, until it is decided */
-	bool		 decided;
+	struct hf_str before; /* P; borrowed, must not move */
+	struct hf_buf head;   /* of Q, until it is decided */
+	bool decided;
 	/* The rest is private. */
-	bool		 again;		/* Q may be P said again: */
-	bool		 in_space;	/* ... last matched white space */
-	size_t		 before_at;	/* ... P and Q are the same up to */
-	size_t		 head_at;	/* ... here; 0 of Q: not begun */
-	size_t		 before_end;	/* of P without white space there */
-	size_t		 start;		/* ends of P from here may match */
-	size_t		 stop;		/* ... up to here; offsets in tail */
-	size_t		 tail_size;
-	char		 tail[HF_SPLICE_HEAD];	/* end of P, folded */
+	bool again;	   /* Q may be P said again: */
+	bool in_space;	   /* ... last matched white space */
+	size_t before_at;  /* ... P and Q are the same up to */
+	size_t head_at;	   /* ... here; 0 of Q: not begun */
+	size_t before_end; /* of P without white space there */
+	size_t start;	   /* ends of P from here may match */
+	size_t stop;	   /* ... up to here; offsets in tail */
+	size_t tail_size;
+	char tail[HF_SPLICE_HEAD]; /* end of P, folded */
 };
 
 /* 'before' must outlive the splice. */
-void	hf_splice_init(struct hf_splice *s, enum hf_splice_mode mode,
-	    struct hf_str before);
-void	hf_splice_free(struct hf_splice *s);
+void hf_splice_init(
+    struct hf_splice *s, enum hf_splice_mode mode, struct hf_str before);
+void hf_splice_free(struct hf_splice *s);
 /* More of Q; what may go on to the client is appended to 'out', which is
  * marked failed when there is no memory to hold Q. */
-void	hf_splice_feed(struct hf_splice *s, struct hf_str text,
-	    struct hf_buf *out);
+void hf_splice_feed(
+    struct hf_splice *s, struct hf_str text, struct hf_buf *out);
 /* Q is over: the rest. */
-void	hf_splice_end(struct hf_splice *s, struct hf_buf *out);
+void hf_splice_end(struct hf_splice *s, struct hf_buf *out);
 
 /*
  * The release gate before the client: text passes up to a boundary, the rest
@@ -85,6 +85,6 @@ void	hf_splice_end(struct hf_splice *s, struct hf_buf *out);
 enum hf_release_mode { HF_RELEASE_TOKEN, HF_RELEASE_WORD, HF_RELEASE_CLAUSE };
 
 /* How many bytes of 'text' (all that is held, newest last) may pass. */
-size_t	hf_release_pass(enum hf_release_mode mode, struct hf_str text);
+size_t hf_release_pass(enum hf_release_mode mode, struct hf_str text);
 
 #endif

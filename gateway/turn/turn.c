@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define B(s)	HF_SM_BIT(TURN_##s)
+#define B(s) HF_SM_BIT(TURN_##s)
 
 static const struct hf_sm_state states[] = {
 	[TURN_AUTHED] = { "authed",
@@ -25,10 +25,11 @@ static const struct hf_sm_state states[] = {
 	[TURN_QUEUED] = { "queued", B(RECONCILING) | B(FAILED) },
 	[TURN_REBUILDING] = { "rebuilding",
 	    B(CALLING) | B(REBUILDING) | B(WAITING) | B(FAILED) },
-	[TURN_CALLING] = { "calling", B(STREAMING) | B(REBUILDING) |
-	    B(WAITING) | B(FINISHING) | B(FAILED) },
-	[TURN_STREAMING] = { "streaming", B(REBUILDING) | B(WAITING) |
-	    B(FINISHING) | B(FAILED) },
+	[TURN_CALLING] = { "calling",
+	    B(STREAMING) | B(REBUILDING) | B(WAITING) | B(FINISHING) |
+		B(FAILED) },
+	[TURN_STREAMING] = { "streaming",
+	    B(REBUILDING) | B(WAITING) | B(FINISHING) | B(FAILED) },
 	[TURN_WAITING] = { "waiting", B(REBUILDING) | B(FAILED) },
 	[TURN_FINISHING] = { "finishing", B(DONE) | B(FAILED) },
 	[TURN_REPLAYING] = { "replaying", B(DONE) | B(FAILED) },
@@ -49,7 +50,8 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		.session = t->session.s[0] != '\0' ? t->session.s : NULL,
 		.turn = t->id.s,
 		.route = t->in.route->name,
-		.target = t->replay_target != NULL ? t->replay_target :
+		.target = t->replay_target != NULL ?
+		    t->replay_target :
 		    t->in.route->target[t->target]->name,
 		.history = hf_align_name(t->how),
 		.attempts = t->n_attempt,
@@ -213,7 +215,8 @@ turn_release_mode(const struct hf_turn_input *in)
 	if (r->release == HF_CONF_RELEASE_CLAUSE)
 		return HF_RELEASE_CLAUSE;
 	return r->release == HF_CONF_RELEASE_WORD && somebody_goes_on(r) ?
-	    HF_RELEASE_WORD : HF_RELEASE_TOKEN;
+	    HF_RELEASE_WORD :
+	    HF_RELEASE_TOKEN;
 }
 
 struct hf_turn *
@@ -231,8 +234,8 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->surface_arg = arg;
 	t->durable = hf_turn_is_durable(env->conf, in);
 	t->created_us = hf_wall_us();
-	t->deadline_us = in->received_us +
-	    (int64_t)in->route->deadline_ms * 1000;
+	t->deadline_us =
+	    in->received_us + (int64_t)in->route->deadline_ms * 1000;
 	hf_id_make(&t->id, "turn_");
 	hf_buf_init(&t->answer.text, HF_BUF_NOCAP);
 	hf_buf_init(&t->answer.refusal, HF_BUF_NOCAP);
@@ -314,7 +317,8 @@ log_turn(const struct hf_turn *t)
 	};
 
 	count_end(t);
-	hf_log(HF_LOG_INFO, "turn: done session=%s turn=%s seq=%lld tenant=%s "
+	hf_log(HF_LOG_INFO,
+	    "turn: done session=%s turn=%s seq=%lld tenant=%s "
 	    "route=%s target=%s attempts=%u history=%s state=%s status=%d "
 	    "reason=%s first_token_ms=%lld total_ms=%lld bytes=%zu stream=%d",
 	    t->session.s[0] != '\0' ? t->session.s : "-", t->id.s,
@@ -323,10 +327,10 @@ log_turn(const struct hf_turn *t)
 	    hf_align_name(t->how), name[t->final],
 	    t->final == HF_TURN_COMPLETE ? 200 : t->failure.status,
 	    t->final == HF_TURN_COMPLETE ? hf_finish_name(t->answer.finish) :
-	    t->failure.code != NULL ? t->failure.code : "client_gone",
+		t->failure.code != NULL	 ? t->failure.code :
+					   "client_gone",
 	    t->first_token_us > 0 ? (long long)t->first_token_us / 1000 : -1LL,
-	    (long long)t->total_us / 1000, t->answer.text.size,
-	    t->in.stream);
+	    (long long)t->total_us / 1000, t->answer.text.size, t->in.stream);
 }
 
 void
@@ -347,8 +351,9 @@ turn_fail(struct hf_turn *t, int status, const char *type, const char *code,
 	t->failure.final = true;
 	if (t->failure.retry_after_ms == 0)
 		t->failure.retry_after_ms = -1;
-	t->final = t->gone ? HF_TURN_CANCELED : t->started ?
-	    HF_TURN_INCOMPLETE : HF_TURN_FAILED;
+	t->final = t->gone ? HF_TURN_CANCELED :
+	    t->started	   ? HF_TURN_INCOMPLETE :
+			     HF_TURN_FAILED;
 	turn_leave_queue(t);
 	turn_move(t, TURN_FAILED);
 	turn_close(t);
@@ -358,8 +363,8 @@ void
 turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e)
 {
 	static const struct {
-		int		 rc, status;
-		const char	*type, *code, *text;
+		int rc, status;
+		const char *type, *code, *text;
 	} row[] = {
 		{ HF_EFULL, 507, "server_error", "storage_full",
 		    "the disk of the gateway is full; nothing was stored" },
@@ -387,14 +392,16 @@ turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e)
 	while (row[i].rc != 0 && row[i].rc != rc)
 		i++;
 	hf_log(i < 2 || row[i].rc == 0 || rc == HF_ECORRUPT ? HF_LOG_ERROR :
-	    HF_LOG_WARN, "turn: store_failed session=%s turn=%s state=%s "
-	    "code=%s detail=\"%s\"", t->session.s, t->id.s,
-	    hf_sm_name(&t->sm), hf_err_name(rc), e != NULL ? e->text : "");
+							      HF_LOG_WARN,
+	    "turn: store_failed session=%s turn=%s state=%s "
+	    "code=%s detail=\"%s\"",
+	    t->session.s, t->id.s, hf_sm_name(&t->sm), hf_err_name(rc),
+	    e != NULL ? e->text : "");
 	if (hf_err_retryable(rc) || rc == HF_ELIMIT)
 		t->failure.retry_after_ms = 1000;
 	t->error_class = "gateway";
-	turn_fail(t, row[i].status, row[i].type, row[i].code, "%s",
-	    row[i].text);
+	turn_fail(
+	    t, row[i].status, row[i].type, row[i].code, "%s", row[i].text);
 }
 
 /* Stop for a client that left; what was delivered is kept. */

@@ -26,92 +26,92 @@ struct hf_turn;
 
 /* What all turns of a worker share. */
 struct hf_turn_env {
-	struct event_base	*base;
-	const struct hf_conf	*conf;
-	struct hf_store		*store;
-	struct hf_shm		*shm;
-	struct hf_upstream	*upstream;
-	struct hf_turn		*queued;	/* list: wait for a grant */
-	struct hf_attempt	*attempts;	/* list: calls in flight */
-	unsigned		 n_turns;	/* not yet freed */
+	struct event_base *base;
+	const struct hf_conf *conf;
+	struct hf_store *store;
+	struct hf_shm *shm;
+	struct hf_upstream *upstream;
+	struct hf_turn *queued;	     /* list: wait for a grant */
+	struct hf_attempt *attempts; /* list: calls in flight */
+	unsigned n_turns;	     /* not yet freed */
 	/* Targets that refused to go on with an assistant message, whatever
 	 * the configuration says. */
 	const struct hf_conf_target *no_prefill[16];
 	/* Turns whose answers were handed over, to be noted on disk soon. */
-	struct event		*sent_ev;
-	int64_t			 sent[64];
-	unsigned		 n_sent;
+	struct event *sent_ev;
+	int64_t sent[64];
+	unsigned n_sent;
 };
 
 struct hf_turn_input {
-	char		 tenant[64];
-	struct hf_str	 session;	/* name; size 0: stateless */
+	char tenant[64];
+	struct hf_str session; /* name; size 0: stateless */
 	enum hf_history_mode mode;
 	const struct hf_conf_route *route;
-	struct hf_draft	 draft;		/* all items of the request */
-	struct hf_str	 params;	/* JSON object, see provider.h */
-	struct hf_str	 request;	/* raw body; kept if there is a session
-					 * or an idempotency key */
-	struct hf_str	 idempotency_key; /* size 0: none */
-	bool		 stream;	/* the client wants a stream */
-	bool		 sdk_retry;	/* the SDK marks it as a retry */
-	unsigned	 repairs;	/* lone surrogates made U+FFFD */
-	int64_t		 received_us;
-	struct hf_arena	*arena;		/* owns all of the above; the turn
-					 * takes the arena over */
+	struct hf_draft draft;	       /* all items of the request */
+	struct hf_str params;	       /* JSON object, see provider.h */
+	struct hf_str request;	       /* raw body; kept if there is a session
+					* or an idempotency key */
+	struct hf_str idempotency_key; /* size 0: none */
+	bool stream;		       /* the client wants a stream */
+	bool sdk_retry;		       /* the SDK marks it as a retry */
+	unsigned repairs;	       /* lone surrogates made U+FFFD */
+	int64_t received_us;
+	struct hf_arena *arena; /* owns all of the above; the turn
+				 * takes the arena over */
 };
 
 struct hf_answer_call {
-	struct hf_str	 id, name, arguments;	/* id: ours */
+	struct hf_str id, name, arguments; /* id: ours */
 };
 
 struct hf_answer {
-	struct hf_buf	 text, refusal;
+	struct hf_buf text, refusal;
 	struct hf_answer_call *call;
-	unsigned	 n_call, cap_call;
+	unsigned n_call, cap_call;
 	enum hf_finish_reason finish;
-	int64_t		 tokens_in, tokens_out, tokens_cached,
-			 tokens_reasoning;	/* -1: unknown */
+	int64_t tokens_in, tokens_out, tokens_cached,
+	    tokens_reasoning; /* -1: unknown */
 };
 
 /* For response headers and bodies. */
 struct hf_turn_info {
-	int64_t		 turn_row;	/* 0: not stored */
-	const char	*session;	/* ses_..., or NULL: stateless */
-	const char	*turn;		/* turn_... */
-	const char	*route;
-	const char	*target;	/* that answers, or of the last attempt */
-	const char	*history;	/* what was assumed of the list */
-	unsigned	 attempts;
-	bool		 switched;	/* the headers named another target */
-	unsigned	 repairs;
-	int64_t		 created_s;	/* wall time */
+	int64_t turn_row;    /* 0: not stored */
+	const char *session; /* ses_..., or NULL: stateless */
+	const char *turn;    /* turn_... */
+	const char *route;
+	const char *target;  /* that answers, or of the last attempt */
+	const char *history; /* what was assumed of the list */
+	unsigned attempts;
+	bool switched; /* the headers named another target */
+	unsigned repairs;
+	int64_t created_s; /* wall time */
 };
 
 struct hf_turn_failure {
-	int		 status;
-	const char	*type, *code;	/* in the words of chat; valid during the
-					 * call */
-	struct hf_str	 message, param; /* param size 0: null */
-	int64_t		 retry_after_ms; /* -1: none */
-	bool		 final;		/* retrying at once is no use */
+	int status;
+	const char *type, *code;      /* in the words of chat; valid during the
+				       * call */
+	struct hf_str message, param; /* param size 0: null */
+	int64_t retry_after_ms;	      /* -1: none */
+	bool final;		      /* retrying at once is no use */
 };
 
 /* How a turn talks to its surface.  finish and fail are the last calls. */
 struct hf_surface {
 	/* Stream clients only: the first content is about to come. */
-	void	(*start)(void *arg, const struct hf_turn_info *i);
+	void (*start)(void *arg, const struct hf_turn_info *i);
 	/* Stream clients only: TEXT, REFUSAL and TOOL_CALL, in order; the id
 	 * of a call is ours. */
-	void	(*event)(void *arg, const struct hf_event *ev);
-	void	(*finish)(void *arg, const struct hf_turn_info *i,
-		    const struct hf_answer *a);
-	void	(*fail)(void *arg, const struct hf_turn_info *i,
-		    const struct hf_turn_failure *f);
+	void (*event)(void *arg, const struct hf_event *ev);
+	void (*finish)(
+	    void *arg, const struct hf_turn_info *i, const struct hf_answer *a);
+	void (*fail)(void *arg, const struct hf_turn_info *i,
+	    const struct hf_turn_failure *f);
 	/* Stream clients only, after start: a sign of life. */
-	void	(*beat)(void *arg);
+	void (*beat)(void *arg);
 	/* Bytes not yet taken by the client. */
-	size_t	(*backlog)(void *arg);
+	size_t (*backlog)(void *arg);
 };
 
 /* Has this turn a row on disk?  Else it lives in memory only. */
@@ -124,22 +124,22 @@ hf_turn_is_durable(const struct hf_conf *conf, const struct hf_turn_input *in)
 
 /* Takes over in->arena.  No callback runs before this returns. */
 struct hf_turn *hf_turn_start(struct hf_turn_env *env,
-	    const struct hf_turn_input *in, const struct hf_surface *surface,
-	    void *arg);
+    const struct hf_turn_input *in, const struct hf_surface *surface,
+    void *arg);
 /* The client left: the surface is gone after this. */
-void	hf_turn_client_gone(struct hf_turn *t);
+void hf_turn_client_gone(struct hf_turn *t);
 /* The client's backlog has shrunk. */
-void	hf_turn_drained(struct hf_turn *t);
+void hf_turn_drained(struct hf_turn *t);
 
 /* The whole answer of a stored turn was given to the kernel: the same request
  * is from now on a new turn; or its client left before: the same request is
  * told the answer again.  Noted on disk within a moment. */
-void	hf_turn_sent(struct hf_turn_env *env, int64_t turn_row, bool sent);
+void hf_turn_sent(struct hf_turn_env *env, int64_t turn_row, bool sent);
 
 /* Cut all calls that are left; the turns themselves must have ended. */
-void	hf_turn_env_free(struct hf_turn_env *env);
+void hf_turn_env_free(struct hf_turn_env *env);
 
 /* The own wake-up fired: look for turns that were granted their lease. */
-void	hf_turn_grants(struct hf_turn_env *env);
+void hf_turn_grants(struct hf_turn_env *env);
 
 #endif

@@ -21,19 +21,28 @@
 #include "gateway/turn/turn.h"
 
 enum turn_state {
-	TURN_AUTHED, TURN_RECONCILING, TURN_BEGINNING, TURN_QUEUED,
-	TURN_REBUILDING, TURN_CALLING, TURN_STREAMING, TURN_WAITING,
-	TURN_FINISHING, TURN_REPLAYING, TURN_FAILED, TURN_DONE
+	TURN_AUTHED,
+	TURN_RECONCILING,
+	TURN_BEGINNING,
+	TURN_QUEUED,
+	TURN_REBUILDING,
+	TURN_CALLING,
+	TURN_STREAMING,
+	TURN_WAITING,
+	TURN_FINISHING,
+	TURN_REPLAYING,
+	TURN_FAILED,
+	TURN_DONE
 };
 
 /* How an attempt ended; strings live in the attempt. */
 struct outcome {
-	enum hf_class	cls;
-	const char	*reason;
-	int		 http_status;
-	int64_t		 retry_after_ms;
-	bool		 timed_out;
-	struct hf_buf	 message, code, type, param;
+	enum hf_class cls;
+	const char *reason;
+	int http_status;
+	int64_t retry_after_ms;
+	bool timed_out;
+	struct hf_buf message, code, type, param;
 };
 
 /*
@@ -42,169 +51,168 @@ struct outcome {
  * NULL and whatever still comes is dropped.
  */
 struct hf_attempt {
-	struct hf_attempt *next, **prevp;	/* env->attempts */
+	struct hf_attempt *next, **prevp; /* env->attempts */
 	struct hf_turn_env *env;
-	struct hf_turn	*t;		/* NULL: detached */
-	unsigned	 n, target;
-	struct hf_call	*call;		/* NULL: over */
+	struct hf_turn *t; /* NULL: detached */
+	unsigned n, target;
+	struct hf_call *call; /* NULL: over */
 	struct hf_decoder *decoder;
-	struct event	*timer;		/* first token, total, linger */
-	struct event	*step;		/* act on what callbacks recorded */
-	int64_t		 begun_us, first_us;
-	int64_t		 last_us;	/* the newest useful delta */
-	int64_t		 window_us;	/* the rate window began */
-	size_t		 window_chars;	/* that came in it */
-	bool		 prefill;	/* goes on with a prefilled message */
-	bool		 stream;	/* a stream was asked for */
-	bool		 useful;	/* a useful delta arrived */
-	bool		 over;		/* outcome is set */
-	bool		 done;		/* terminal marker seen */
-	int64_t		 finish_us;	/* when the finish was said; 0: not yet */
-	struct outcome	 outcome;
-	int64_t		 bytes_out, bytes_in;
+	struct event *timer; /* first token, total, linger */
+	struct event *step;  /* act on what callbacks recorded */
+	int64_t begun_us, first_us;
+	int64_t last_us;     /* the newest useful delta */
+	int64_t window_us;   /* the rate window began */
+	size_t window_chars; /* that came in it */
+	bool prefill;	     /* goes on with a prefilled message */
+	bool stream;	     /* a stream was asked for */
+	bool useful;	     /* a useful delta arrived */
+	bool over;	     /* outcome is set */
+	bool done;	     /* terminal marker seen */
+	int64_t finish_us;   /* when the finish was said; 0: not yet */
+	struct outcome outcome;
+	int64_t bytes_out, bytes_in;
 };
 
 struct hf_turn {
 	struct hf_turn_env *env;
-	struct hf_sm	 sm;
-	struct hf_arena	*arena;
+	struct hf_sm sm;
+	struct hf_arena *arena;
 	struct hf_turn_input in;
 	const struct hf_surface *surface; /* NULL: the client is gone */
-	void		*surface_arg;
+	void *surface_arg;
 
 	/* identity */
-	bool		 durable;	/* has a row; else only in memory */
-	struct hf_id	 id;		/* turn_... */
-	struct hf_id	 session;
-	int64_t		 session_row, turn_row, seq;
-	uint64_t	 fence;
-	int64_t		 created_us;	/* wall */
+	bool durable;	 /* has a row; else only in memory */
+	struct hf_id id; /* turn_... */
+	struct hf_id session;
+	int64_t session_row, turn_row, seq;
+	uint64_t fence;
+	int64_t created_us; /* wall */
 
 	/* reconciling */
-	struct hf_head	 head;
+	struct hf_head head;
 	enum hf_align_how how;
-	uint8_t		 view[HF_DIGEST_SIZE];
-	int64_t		 view_items;
-	unsigned	 moved;		/* times the head moved under us */
-	bool		 opened;	/* T1 is done */
-	bool		 digested;	/* the next three are made */
-	bool		 has_idem;
-	uint8_t		 idem[HF_DIGEST_SIZE];
-	uint8_t		 request_digest[HF_DIGEST_SIZE];
-	int64_t		 joins_row;	/* waits behind the same request */
-	int64_t		 replay_row;	/* the turn whose answer is told */
-	const char	*replay_target;
-	bool		 on_queue;	/* in env->queued */
-	struct hf_turn	*next, **prevp;
+	uint8_t view[HF_DIGEST_SIZE];
+	int64_t view_items;
+	unsigned moved; /* times the head moved under us */
+	bool opened;	/* T1 is done */
+	bool digested;	/* the next three are made */
+	bool has_idem;
+	uint8_t idem[HF_DIGEST_SIZE];
+	uint8_t request_digest[HF_DIGEST_SIZE];
+	int64_t joins_row;  /* waits behind the same request */
+	int64_t replay_row; /* the turn whose answer is told */
+	const char *replay_target;
+	bool on_queue; /* in env->queued */
+	struct hf_turn *next, **prevp;
 
 	/* attempts */
-	struct hf_plan	 plan;
-	unsigned	 n_attempt;
-	unsigned	 target;	/* of the current or next attempt */
-	struct hf_attempt *attempt;	/* current, or NULL */
-	struct hf_attempt_end last;	/* of the last attempt, to be closed */
-	bool		 last_open;	/* the attempt's row is not closed */
+	struct hf_plan plan;
+	unsigned n_attempt;
+	unsigned target;	    /* of the current or next attempt */
+	struct hf_attempt *attempt; /* current, or NULL */
+	struct hf_attempt_end last; /* of the last attempt, to be closed */
+	bool last_open;		    /* the attempt's row is not closed */
 
 	/* the answer */
 	struct hf_answer answer;
-	bool		 begun;		/* the response has begun */
-	bool		 started;	/* content went to the client */
-	int64_t		 told_us;	/* last time that something went */
-	struct hf_buf	 held;		/* came, but may not leave yet */
+	bool begun;	    /* the response has begun */
+	bool started;	    /* content went to the client */
+	int64_t told_us;    /* last time that something went */
+	struct hf_buf held; /* came, but may not leave yet */
 	enum hf_release_mode release;
-	bool		 continuing;	/* the attempt goes on with the text */
-	struct hf_splice splice;	/* if continuing */
-	bool		 trim_space;	/* white space that begins it is one
-					 * too much */
-	bool		 prefill_off;	/* a target refused it in this turn */
-	unsigned	 first_target;	/* that the response headers name */
-	bool		 paused;
-	size_t		 flushed;	/* bytes of text stored as parts */
-	int64_t		 part_seq;
-	struct event	*flush;
-	struct event	*timer;		/* deadline */
-	struct event	*later;		/* waits, retries of closing */
-	struct event	*beat;		/* signs of life; NULL: none */
-	int64_t		 deadline_us;
+	bool continuing;	 /* the attempt goes on with the text */
+	struct hf_splice splice; /* if continuing */
+	bool trim_space;	 /* white space that begins it is one
+				  * too much */
+	bool prefill_off;	 /* a target refused it in this turn */
+	unsigned first_target;	 /* that the response headers name */
+	bool paused;
+	size_t flushed; /* bytes of text stored as parts */
+	int64_t part_seq;
+	struct event *flush;
+	struct event *timer; /* deadline */
+	struct event *later; /* waits, retries of closing */
+	struct event *beat;  /* signs of life; NULL: none */
+	int64_t deadline_us;
 
 	/* the end */
 	enum hf_turn_state final;
-	bool		 gone;		/* the client left */
-	bool		 drop;		/* input refused: not in history */
+	bool gone; /* the client left */
+	bool drop; /* input refused: not in history */
 	struct hf_turn_failure failure;
-	const char	*error_class;
-	struct hf_buf	 message, param, code;	/* of failure */
-	unsigned	 close_tries;
-	unsigned	 pending;	/* store completions to come */
-	int64_t		 first_token_us, total_us;
-	struct hf_draft	 output;
+	const char *error_class;
+	struct hf_buf message, param, code; /* of failure */
+	unsigned close_tries;
+	unsigned pending; /* store completions to come */
+	int64_t first_token_us, total_us;
+	struct hf_draft output;
 };
 
 /* turn.c */
-void	turn_move(struct hf_turn *t, enum turn_state to);
-void	turn_get_info(const struct hf_turn *t, struct hf_turn_info *i);
-void	turn_release(struct hf_turn *t);
+void turn_move(struct hf_turn *t, enum turn_state to);
+void turn_get_info(const struct hf_turn *t, struct hf_turn_info *i);
+void turn_release(struct hf_turn *t);
 /* A store completion arrived.  True: nothing more is to be done with 't', the
  * turn is over or its client left meanwhile. */
-bool	turn_settled(struct hf_turn *t);
+bool turn_settled(struct hf_turn *t);
 /* Why the store refused, as the client hears it. */
-void	turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e);
-void	turn_fail(struct hf_turn *t, int status, const char *type,
-	    const char *code, const char *fmt, ...) HF_PRINTF(5, 6);
+void turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e);
+void turn_fail(struct hf_turn *t, int status, const char *type,
+    const char *code, const char *fmt, ...) HF_PRINTF(5, 6);
 
 /* reconcile.c */
-void	turn_reconcile(struct hf_turn *t);
-void	turn_leave_queue(struct hf_turn *t);
+void turn_reconcile(struct hf_turn *t);
+void turn_leave_queue(struct hf_turn *t);
 
 /* replay.c */
 /* Is this request one that came before?  1: its answer is being told again,
  * or the turn has failed.  0: go on. */
-int	turn_check_earlier(struct hf_turn *t, struct hf_error *e)
-	    HF_MUST_CHECK;
-int	turn_check_head(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
+int turn_check_earlier(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
+int turn_check_head(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
 
 /* continue.c */
 /* May the answer that broke off be finished by another call? */
-bool	turn_may_continue(const struct hf_turn *t, enum hf_class cls);
+bool turn_may_continue(const struct hf_turn *t, enum hf_class cls);
 /* How a target would go on; false: it cannot. */
-bool	turn_continue_mode(const struct hf_turn *t,
-	    const struct hf_conf_target *target, enum hf_splice_mode *mode,
-	    bool *prefill);
+bool turn_continue_mode(const struct hf_turn *t,
+    const struct hf_conf_target *target, enum hf_splice_mode *mode,
+    bool *prefill);
 /* This target refuses to go on with an assistant message. */
-void	turn_no_prefill(struct hf_turn_env *env,
-	    const struct hf_conf_target *target);
+void turn_no_prefill(
+    struct hf_turn_env *env, const struct hf_conf_target *target);
 /* A continuation begins: may its first white space be one too much? */
-void	turn_expect_space(struct hf_turn *t);
+void turn_expect_space(struct hf_turn *t);
 /* Take text of the current attempt: through the seam and the gate. */
-void	turn_take_text(struct hf_turn *t, struct hf_str text);
+void turn_take_text(struct hf_turn *t, struct hf_str text);
 /* The answer is whole (or a tool call follows): nothing is held any more. */
-void	turn_pass_all(struct hf_turn *t);
+void turn_pass_all(struct hf_turn *t);
 /* The attempt broke off: what was not delivered is forgotten. */
-void	turn_forget_held(struct hf_turn *t);
+void turn_forget_held(struct hf_turn *t);
 
 /* rebuild.c */
-bool	turn_upstream_stream(const struct hf_turn *t);
+bool turn_upstream_stream(const struct hf_turn *t);
 /* HF_EINVAL: this target's dialect cannot say it; else the store's error. */
-int	turn_build(struct hf_turn *t, struct hf_http_request *rq,
-	    struct hf_error *e) HF_MUST_CHECK;
+int turn_build(struct hf_turn *t, struct hf_http_request *rq,
+    struct hf_error *e) HF_MUST_CHECK;
 
 /* failover.c */
-void	turn_rebuild(struct hf_turn *t);	/* begins REBUILDING */
-void	turn_attempt_ended(struct hf_turn *t);	/* acts on the outcome */
+void turn_rebuild(struct hf_turn *t);	    /* begins REBUILDING */
+void turn_attempt_ended(struct hf_turn *t); /* acts on the outcome */
 
 /* attempt.c */
-void	turn_call(struct hf_turn *t);		/* builds and calls */
-void	turn_fill_end(struct hf_turn *t, const struct hf_attempt *a);
-void	turn_cancel_attempt(struct hf_turn *t, enum hf_class cls,
-	    const char *reason);
-void	turn_begin_response(struct hf_turn *t);
-void	turn_deliver(struct hf_turn *t, const struct hf_event *ev);
-void	attempt_detach(struct hf_attempt *a);
-void	attempts_cut(struct hf_turn_env *env);
+void turn_call(struct hf_turn *t); /* builds and calls */
+void turn_fill_end(struct hf_turn *t, const struct hf_attempt *a);
+void turn_cancel_attempt(
+    struct hf_turn *t, enum hf_class cls, const char *reason);
+void turn_begin_response(struct hf_turn *t);
+void turn_deliver(struct hf_turn *t, const struct hf_event *ev);
+void attempt_detach(struct hf_attempt *a);
+void attempts_cut(struct hf_turn_env *env);
 
 /* finish.c */
-void	turn_finish(struct hf_turn *t);	/* answer complete */
-void	turn_close(struct hf_turn *t);	/* FAILED: close on disk, tell */
-void	turn_flush(struct hf_turn *t);	/* store text so far as a part */
+void turn_finish(struct hf_turn *t); /* answer complete */
+void turn_close(struct hf_turn *t);  /* FAILED: close on disk, tell */
+void turn_flush(struct hf_turn *t);  /* store text so far as a part */
 
 #endif

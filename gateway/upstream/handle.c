@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "gateway/upstream/internal.h"
 
-#define POOL_AGE_S	30L		/* idle connections older: not used */
+#define POOL_AGE_S 30L /* idle connections older: not used */
 
 static size_t
 on_header(char *p, size_t size, size_t n, void *arg)
@@ -29,7 +29,7 @@ on_header(char *p, size_t size, size_t n, void *arg)
 	if (c->state == HF_CALL_DEAD)
 		return 0;
 	if (c->got_headers)
-		return line.size;	/* a trailer */
+		return line.size; /* a trailer */
 	if (line.size >= 5 && memcmp(p, "HTTP/", 5) == 0) {
 		const char *sp = memchr(p, ' ', line.size);
 
@@ -42,7 +42,7 @@ on_header(char *p, size_t size, size_t n, void *arg)
 		return hf_buf_ok(&c->headers) ? line.size : 0;
 	}
 	if (c->status >= 100 && c->status < 200)
-		return line.size;	/* the real one follows */
+		return line.size; /* the real one follows */
 	c->got_headers = true;
 	c->ops->headers(c->arg, c->status, hf_buf_str(&c->headers));
 	return c->state == HF_CALL_DEAD ? 0 : line.size;
@@ -58,7 +58,7 @@ on_data(char *p, size_t size, size_t n, void *arg)
 		return CURL_WRITEFUNC_ERROR;
 	if (c->pause) {
 		c->paused = true;
-		return CURL_WRITEFUNC_PAUSE;	/* the same bytes come again */
+		return CURL_WRITEFUNC_PAUSE; /* the same bytes come again */
 	}
 	c->ops->data(c->arg, (struct hf_str){ p, size * n });
 	return c->state == HF_CALL_DEAD ? CURL_WRITEFUNC_ERROR : size * n;
@@ -81,8 +81,8 @@ on_connected(void *arg, char *peer, char *self, int peer_port, int self_port)
 	}
 	c->connected_us = hf_now_us();
 	evtimer_del(&c->timer);
-	return c->state == HF_CALL_DEAD ? CURL_PREREQFUNC_ABORT
-	    : CURL_PREREQFUNC_OK;
+	return c->state == HF_CALL_DEAD ? CURL_PREREQFUNC_ABORT :
+					  CURL_PREREQFUNC_OK;
 }
 
 static curl_socket_t
@@ -109,8 +109,7 @@ set_up(CURL *h, struct hf_upstream *u)
 	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(h, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
 	curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(h, CURLOPT_HTTP_VERSION,
-	    (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(h, CURLOPT_USERAGENT, "holdfast/" PACKAGE_VERSION);
 	curl_easy_setopt(h, CURLOPT_MAXAGE_CONN, POOL_AGE_S);
 	curl_easy_setopt(h, CURLOPT_TCP_NODELAY, 1L);
@@ -118,8 +117,8 @@ set_up(CURL *h, struct hf_upstream *u)
 	curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, 30L);
 	curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, 10L);
 	curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
-	curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION,
-	    hf_upstream_close_socket);
+	curl_easy_setopt(
+	    h, CURLOPT_CLOSESOCKETFUNCTION, hf_upstream_close_socket);
 	curl_easy_setopt(h, CURLOPT_CLOSESOCKETDATA, u);
 	curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, on_connected);
 	curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
@@ -135,8 +134,8 @@ set_call(struct hf_call *c)
 	curl_easy_setopt(h, CURLOPT_URL, c->rq.url.data);
 	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->detail);
 	/* The timer of ours is the deadline; this one only a fence. */
-	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS,
-	    (long)c->connect_ms + 5000);
+	curl_easy_setopt(
+	    h, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms + 5000);
 	curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, c);
 	curl_easy_setopt(h, CURLOPT_PREREQDATA, c);
 	curl_easy_setopt(h, CURLOPT_HEADERDATA, c);
@@ -147,8 +146,8 @@ set_call(struct hf_call *c)
 	}
 	/* From memory, so that head and body leave in one packet. */
 	curl_easy_setopt(h, CURLOPT_POST, 1L);
-	curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE,
-	    (curl_off_t)c->rq.body.size);
+	curl_easy_setopt(
+	    h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->rq.body.size);
 	curl_easy_setopt(h, CURLOPT_POSTFIELDS, c->rq.body.data);
 }
 

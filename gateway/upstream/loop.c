@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "gateway/upstream/internal.h"
 
-#define POOL_MAX	512L	/* idle connections kept */
+#define POOL_MAX 512L /* idle connections kept */
 
 static void
 forget(struct hf_upstream *u, curl_socket_t fd)
@@ -70,7 +70,8 @@ sock_at(struct hf_upstream *u, curl_socket_t fd)
 	size_t n = (size_t)fd + 64;
 
 	if ((size_t)fd >= u->n_sock) {
-		u->sock = realloc(u->sock, n * sizeof(struct hf_upstream_sock *));
+		u->sock =
+		    realloc(u->sock, n * sizeof(struct hf_upstream_sock *));
 		HF_CHECK(u->sock != NULL);
 		memset(u->sock + u->n_sock, 0,
 		    (n - u->n_sock) * sizeof(struct hf_upstream_sock *));

@@ -21,17 +21,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define KEEP_GOOD_US	(30 * 1000000LL)
-#define KEEP_BAD_US	(2 * 1000000LL)
-#define KEEP_STALE_US	(600 * 1000000LL)
-#define HOSTS_FILE	"/etc/hosts"
-#define RESOLV_FILE	"/etc/resolv.conf"
+#define KEEP_GOOD_US (30 * 1000000LL)
+#define KEEP_BAD_US (2 * 1000000LL)
+#define KEEP_STALE_US (600 * 1000000LL)
+#define HOSTS_FILE "/etc/hosts"
+#define RESOLV_FILE "/etc/resolv.conf"
 
 struct hf_resolve_wait {
 	TAILQ_ENTRY(hf_resolve_wait) entry;
-	struct name	*name;
-	hf_resolved_fn	 fn;
-	void		*arg;
+	struct name *name;
+	hf_resolved_fn fn;
+	void *arg;
 };
 
 TAILQ_HEAD(wait_list, hf_resolve_wait);
@@ -40,26 +40,26 @@ TAILQ_HEAD(wait_list, hf_resolve_wait);
  * names come from the configuration. */
 struct name {
 	LIST_ENTRY(name) entry;
-	struct hf_resolver *r;	/* NULL: freed, the answer is not wanted */
-	char		*host;
-	char		*addr;		/* last good answer, or NULL */
-	int64_t		 good_us;	/* when it came */
-	int64_t		 bad_us;	/* last failure after it; 0: none */
-	const char	*why;
-	bool		 asking;
+	struct hf_resolver *r; /* NULL: freed, the answer is not wanted */
+	char *host;
+	char *addr;	 /* last good answer, or NULL */
+	int64_t good_us; /* when it came */
+	int64_t bad_us;	 /* last failure after it; 0: none */
+	const char *why;
+	bool asking;
 	struct wait_list waiting;
 };
 
 struct hf_resolver {
 	struct event_base *base;
 	struct evdns_base *dns;
-	struct event	 *work;		/* hands out what is known */
+	struct event *work; /* hands out what is known */
 	LIST_HEAD(, name) names;
-	struct timespec	  hosts_mtime, resolv_mtime;
-	bool		  fixed;	/* a test's server */
+	struct timespec hosts_mtime, resolv_mtime;
+	bool fixed; /* a test's server */
 };
 
-static void	hand_out(evutil_socket_t fd, short what, void *arg);
+static void hand_out(evutil_socket_t fd, short what, void *arg);
 
 static void
 dns_says(int warn, const char *text)
@@ -98,14 +98,15 @@ refresh(struct hf_resolver *r)
 		/* Without servers lookups fail, which is an answer too. */
 		(void)evdns_base_resolv_conf_parse(r->dns,
 		    DNS_OPTION_SEARCH | DNS_OPTION_NAMESERVERS |
-		    DNS_OPTION_MISC, RESOLV_FILE);
+			DNS_OPTION_MISC,
+		    RESOLV_FILE);
 		evdns_base_resume(r->dns);
 	}
 }
 
 int
-hf_resolver_new(struct hf_resolver **out, struct event_base *base,
-    struct hf_error *e)
+hf_resolver_new(
+    struct hf_resolver **out, struct event_base *base, struct hf_error *e)
 {
 	struct hf_resolver *r = hf_xcalloc(1, sizeof(*r));
 
@@ -170,7 +171,7 @@ name_of(struct hf_resolver *r, const char *host)
 {
 	struct name *n;
 
-	LIST_FOREACH(n, &r->names, entry)
+	LIST_FOREACH (n, &r->names, entry)
 		if (strcasecmp(n->host, host) == 0)
 			return n;
 	n = hf_xcalloc(1, sizeof(*n));
@@ -215,16 +216,17 @@ print_addresses(const struct evutil_addrinfo *ai)
 	size_t n = 0;
 
 	for (; ai != NULL && n + sizeof(ip) + 4 < sizeof(out);
-	    ai = ai->ai_next) {
+	     ai = ai->ai_next) {
 		const struct sockaddr_in *in = (void *)ai->ai_addr;
 		const struct sockaddr_in6 *in6 = (void *)ai->ai_addr;
 		bool six = ai->ai_family == AF_INET6;
 
 		if (!six && ai->ai_family != AF_INET)
 			continue;
-		if (inet_ntop(ai->ai_family, six
-		    ? (const void *)&in6->sin6_addr
-		    : (const void *)&in->sin_addr, ip, sizeof(ip)) == NULL)
+		if (inet_ntop(ai->ai_family,
+			six ? (const void *)&in6->sin6_addr :
+			      (const void *)&in->sin_addr,
+			ip, sizeof(ip)) == NULL)
 			continue;
 		n += (size_t)snprintf(out + n, sizeof(out) - n,
 		    six ? "%s[%s]" : "%s%s", n == 0 ? "" : ",", ip);
@@ -254,8 +256,8 @@ resolved(int err, struct evutil_addrinfo *ai, void *arg)
 		n->bad_us = 0;
 	} else {
 		n->bad_us = hf_now_us();
-		n->why = err == 0 ? "no usable address"
-		    : evutil_gai_strerror(err);
+		n->why =
+		    err == 0 ? "no usable address" : evutil_gai_strerror(err);
 	}
 	event_active(n->r->work, 0, 0);
 }
@@ -264,7 +266,8 @@ static void
 ask(struct name *n)
 {
 	struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
-	    .ai_socktype = SOCK_STREAM, .ai_flags = EVUTIL_AI_ADDRCONFIG };
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = EVUTIL_AI_ADDRCONFIG };
 
 	refresh(n->r);
 	n->asking = true;
@@ -272,8 +275,8 @@ ask(struct name *n)
 }
 
 struct hf_resolve_wait *
-hf_resolve(struct hf_resolver *r, const char *host, hf_resolved_fn fn,
-    void *arg)
+hf_resolve(
+    struct hf_resolver *r, const char *host, hf_resolved_fn fn, void *arg)
 {
 	struct hf_resolve_wait *w = hf_xcalloc(1, sizeof(*w));
 	const char *addr;
@@ -311,12 +314,12 @@ hand_out(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 again:
-	LIST_FOREACH(n, &r->names, entry) {
+	LIST_FOREACH (n, &r->names, entry) {
 		w = TAILQ_FIRST(&n->waiting);
 		if (w == NULL || n->asking)
 			continue;
 		if (!known(n, &addr)) {
-			ask(n);		/* the cache ran out meanwhile */
+			ask(n); /* the cache ran out meanwhile */
 			continue;
 		}
 		TAILQ_REMOVE(&n->waiting, w, entry);

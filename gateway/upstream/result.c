@@ -11,9 +11,9 @@
 #include "gateway/upstream/internal.h"
 
 struct meaning {
-	CURLcode	 rc;
-	enum hf_class	 cls;
-	const char	*reason;
+	CURLcode rc;
+	enum hf_class cls;
+	const char *reason;
 };
 
 static const struct meaning table[] = {
@@ -89,8 +89,7 @@ name_failure(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 }
 
 void
-hf_call_classify(const struct hf_call *c, CURLcode rc,
-    struct hf_call_result *r)
+hf_call_classify(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 {
 	curl_off_t up = 0, down = 0;
 	long connects = 0, sent = 0, head = 0;
@@ -123,6 +122,8 @@ hf_call_classify(const struct hf_call *c, CURLcode rc,
 	name_failure(c, rc, r);
 	if (rc == CURLE_SEND_FAIL_REWIND)
 		r->reused = true;
-	snprintf(r->detail, sizeof(r->detail), "%.159s", c->repeated ?
-	    "the pooled connection died" : c->detail[0] != '\0' ? c->detail : curl_easy_strerror(rc));
+	snprintf(r->detail, sizeof(r->detail), "%.159s",
+	    c->repeated		     ? "the pooled connection died" :
+		c->detail[0] != '\0' ? c->detail :
+				       curl_easy_strerror(rc));
 }

@@ -11,31 +11,31 @@
 #include "base/hf.h"
 
 struct hf_sse_event {
-	struct hf_str	type;	/* "message" unless named */
-	struct hf_str	data;	/* valid during the call only */
-	struct hf_str	id;	/* last id seen */
+	struct hf_str type; /* "message" unless named */
+	struct hf_str data; /* valid during the call only */
+	struct hf_str id;   /* last id seen */
 };
 
 typedef void (*hf_sse_fn)(void *arg, const struct hf_sse_event *ev);
 
 struct hf_sse {
-	struct hf_buf	line, data, type, id;
-	hf_sse_fn	fn;
-	void		*arg;
-	bool		started, last_cr, have_data, failed, stopped;
-	uint64_t	comments;	/* lines that were comments */
-	int64_t		retry_ms;	/* -1: none */
+	struct hf_buf line, data, type, id;
+	hf_sse_fn fn;
+	void *arg;
+	bool started, last_cr, have_data, failed, stopped;
+	uint64_t comments; /* lines that were comments */
+	int64_t retry_ms;  /* -1: none */
 };
 
 /* 'max' caps a line and an event; over it the parser fails. */
-void	hf_sse_init(struct hf_sse *s, size_t max, hf_sse_fn fn, void *arg);
+void hf_sse_init(struct hf_sse *s, size_t max, hf_sse_fn fn, void *arg);
 /* False once a cap was passed or a NUL byte was seen. */
-bool	hf_sse_feed(struct hf_sse *s, struct hf_str bytes);
+bool hf_sse_feed(struct hf_sse *s, struct hf_str bytes);
 /* Unfinished data at the end of the stream (without its blank line), for the
  * few servers that forget it; size 0 if none. */
 struct hf_str hf_sse_rest(struct hf_sse *s);
 /* From inside 'fn': ignore everything that follows. */
-void	hf_sse_stop(struct hf_sse *s);
-void	hf_sse_free(struct hf_sse *s);
+void hf_sse_stop(struct hf_sse *s);
+void hf_sse_free(struct hf_sse *s);
 
 #endif

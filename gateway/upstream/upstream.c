@@ -24,23 +24,23 @@
 #include "base/clock.h"
 #include "gateway/upstream/internal.h"
 
-#define EXPECT_SIZE	(512 * 1024)	/* libcurl's own bound is 1 MB */
-#define HEADERS_MAX	(256 * 1024)	/* bytes of a response's headers */
+#define EXPECT_SIZE (512 * 1024) /* libcurl's own bound is 1 MB */
+#define HEADERS_MAX (256 * 1024) /* bytes of a response's headers */
 
-static void	work(evutil_socket_t fd, short what, void *arg);
-static void	connect_late(evutil_socket_t fd, short what, void *arg);
-static void	fail_call(struct hf_call *c, CURLcode rc, const char *detail);
-static void	forget_url(struct hf_upstream_url *x);
+static void work(evutil_socket_t fd, short what, void *arg);
+static void connect_late(evutil_socket_t fd, short what, void *arg);
+static void fail_call(struct hf_call *c, CURLcode rc, const char *detail);
+static void forget_url(struct hf_upstream_url *x);
 
 int
-hf_upstream_new(struct hf_upstream **out, struct event_base *base,
-    struct hf_error *e)
+hf_upstream_new(
+    struct hf_upstream **out, struct event_base *base, struct hf_error *e)
 {
 	struct hf_upstream *u = hf_xcalloc(1, sizeof(*u));
 	int rc;
 
 	*out = NULL;
-	signal(SIGPIPE, SIG_IGN);	/* CURLOPT_NOSIGNAL relies on it */
+	signal(SIGPIPE, SIG_IGN); /* CURLOPT_NOSIGNAL relies on it */
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	u->base = base;
 	LIST_INIT(&u->calls);
@@ -67,7 +67,7 @@ hf_upstream_free(struct hf_upstream *u)
 	if (u == NULL)
 		return;
 	u->closing = true;
-	LIST_FOREACH(c, &u->calls, entry)
+	LIST_FOREACH (c, &u->calls, entry)
 		if (c->state != HF_CALL_DEAD)
 			hf_call_cancel(c);
 	hf_upstream_reap(u);
@@ -97,7 +97,7 @@ call_free(struct hf_call *c)
 	curl_slist_free_all(c->header_list);
 	curl_slist_free_all(c->address_list);
 	hf_buf_free(&c->rq.url);
-	if (c->rq.headers.data != NULL)		/* holds the secret */
+	if (c->rq.headers.data != NULL) /* holds the secret */
 		explicit_bzero(c->rq.headers.data, c->rq.headers.cap);
 	hf_buf_free(&c->rq.headers);
 	hf_buf_free(&c->rq.body);
@@ -205,8 +205,8 @@ set_headers(struct hf_call *c, struct hf_error *e)
 			    rest.p[i] == '\t')
 				continue;
 			curl_slist_free_all(l);
-			return hf_fail(e, HF_EINVAL,
-			    "control byte in a request header");
+			return hf_fail(
+			    e, HF_EINVAL, "control byte in a request header");
 		}
 		if (n > 0) {
 			z = hf_xstrndup(rest.p, n);
@@ -226,8 +226,8 @@ set_headers(struct hf_call *c, struct hf_error *e)
 
 /* Host and port of the URL; literals need no resolver. */
 static int
-parse_url(const struct hf_buf *text, struct hf_upstream_url *out,
-    struct hf_error *e)
+parse_url(
+    const struct hf_buf *text, struct hf_upstream_url *out, struct hf_error *e)
 {
 	CURLU *url = curl_url();
 	char *host = NULL, *port = NULL;
@@ -239,15 +239,15 @@ parse_url(const struct hf_buf *text, struct hf_upstream_url *out,
 	    curl_url_set(url, CURLUPART_URL, text->data, 0) != CURLUE_OK ||
 	    curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
 	    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) !=
-	    CURLUE_OK) {
+		CURLUE_OK) {
 		rc = hf_fail(e, HF_EINVAL, "malformed URL");
 		goto out;
 	}
 	out->text = hf_xstrdup(text->data);
 	out->host = hf_xstrdup(host);
 	out->port = atoi(port);
-	out->literal = host[0] == '[' ||
-	    evutil_inet_pton(AF_INET, host, addr) == 1;
+	out->literal =
+	    host[0] == '[' || evutil_inet_pton(AF_INET, host, addr) == 1;
 out:
 	curl_free(host);
 	curl_free(port);
@@ -298,8 +298,8 @@ set_addresses(struct hf_call *c, const char *addresses)
 {
 	char entry[1400];
 
-	snprintf(entry, sizeof(entry), "+%s:%d:%s", c->host, c->port,
-	    addresses);
+	snprintf(
+	    entry, sizeof(entry), "+%s:%d:%s", c->host, c->port, addresses);
 	c->address_list = append(NULL, entry);
 	curl_easy_setopt(c->easy, CURLOPT_RESOLVE, c->address_list);
 }
@@ -383,8 +383,8 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 		if (known != NULL)
 			set_addresses(c, known);
 		else
-			c->wait = hf_resolve(u->resolver, c->host,
-			    on_resolved, c);
+			c->wait =
+			    hf_resolve(u->resolver, c->host, on_resolved, c);
 	}
 	if (c->wait == NULL)
 		queue_call(c);
@@ -403,7 +403,7 @@ hf_call_finished(struct hf_call *c, CURLcode rc)
 	void *arg = c->arg;
 
 	if (c->state == HF_CALL_DEAD)
-		return;		/* reaped by the caller */
+		return; /* reaped by the caller */
 	hf_call_classify(c, rc, &r);
 	call_dead(c);
 	/* A new call may start from here; this one ends right after. */
@@ -427,8 +427,9 @@ connect_late(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	fail_call(c, CURLE_OPERATION_TIMEDOUT,
-	    c->state == HF_CALL_RESOLVING && c->wait != NULL
-	    ? "name not resolved in time" : "not connected in time");
+	    c->state == HF_CALL_RESOLVING && c->wait != NULL ?
+		"name not resolved in time" :
+		"not connected in time");
 }
 
 static void
@@ -436,7 +437,7 @@ resume(struct hf_call *c)
 {
 	c->paused = false;
 	c->u->depth++;
-	curl_easy_pause(c->easy, CURLPAUSE_CONT);	/* may deliver data */
+	curl_easy_pause(c->easy, CURLPAUSE_CONT); /* may deliver data */
 	c->u->depth--;
 }
 
@@ -445,7 +446,7 @@ next_task(struct hf_upstream *u)
 {
 	struct hf_call *c;
 
-	LIST_FOREACH(c, &u->calls, entry)
+	LIST_FOREACH (c, &u->calls, entry)
 		if (c->state == HF_CALL_QUEUED ||
 		    (c->state == HF_CALL_RUNNING && c->paused && !c->pause))
 			return c;

@@ -29,18 +29,18 @@
 #include "store/keep.h"
 #include "store/store.h"
 
-#define WRITERS		3
-#define SESSIONS	4	/* per writer */
-#define TEXT_SIZE	40
-#define DEADLINE_MS	30000
+#define WRITERS 3
+#define SESSIONS 4 /* per writer */
+#define TEXT_SIZE 40
+#define DEADLINE_MS 30000
 
 static const char *program;
 
 static void
 die(const char *what, const struct hf_error *e)
 {
-	fprintf(stderr, "store_crash: %s: %s\n", what, e == NULL ? "" :
-	    e->text);
+	fprintf(
+	    stderr, "store_crash: %s: %s\n", what, e == NULL ? "" : e->text);
 	exit(1);
 }
 
@@ -51,13 +51,14 @@ make_conf(const char *dir, struct hf_shm *shm)
 
 	snprintf(db, sizeof(db), "%s/db", dir);
 	snprintf(key, sizeof(key), "%s/db.key", dir);
-	return (struct hf_store_conf){ .path = db, .key_file = key,
-	    .sync_full = true, .shm = shm };
+	return (struct hf_store_conf){
+		.path = db, .key_file = key, .sync_full = true, .shm = shm
+	};
 }
 
 static int
-make_body(void *arg, struct hf_str text, struct hf_buf *body,
-    struct hf_buf *norm)
+make_body(
+    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm)
 {
 	(void)arg;
 	hf_buf_putstr(body, text);
@@ -88,15 +89,14 @@ run_migrate(const char *dir)
 /* --- write -------------------------------------------------------------- */
 
 struct waiting {
-	bool		done;
-	int		rc;
-	struct hf_error	e;
-	struct hf_begun	b;
+	bool done;
+	int rc;
+	struct hf_error e;
+	struct hf_begun b;
 };
 
 static void
-on_begun(void *arg, int rc, const struct hf_error *e,
-    const struct hf_begun *b)
+on_begun(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
 {
 	struct waiting *w = arg;
 
@@ -146,8 +146,10 @@ say(int out, char kind, const char *name, int64_t seq, const char *text)
 static struct hf_item
 make_item(const struct hf_session_key *k, enum hf_role role, const char *text)
 {
-	struct hf_item it = { .kind = HF_ITEM_MESSAGE, .role = role,
-	    .origin = HF_ORIGIN_CLIENT, .body = hf_str(text) };
+	struct hf_item it = { .kind = HF_ITEM_MESSAGE,
+		.role = role,
+		.origin = HF_ORIGIN_CLIENT,
+		.body = hf_str(text) };
 
 	hf_store_digest(k, it.body, it.digest);
 	return it;
@@ -167,12 +169,17 @@ begin(struct hf_store *st, const char *name, const char *text,
 		if (hf_store_head(st, "t", hf_str(name), h, &e) < 0)
 			die("head", &e);
 		in = make_item(&h->key, HF_ROLE_USER, text);
-		*b = (struct hf_begin){ .tenant = "t", .name = hf_str(name),
-		    .session_found = h->found, .session_row = h->session_row,
-		    .rev = h->rev, .key = h->key,
-		    .parent_row = h->head_turn_row, .item = &in, .n_item = 1,
-		    .view_items = h->view_items + 1,
-		    .target = HF_STR("a/model") };
+		*b = (struct hf_begin){ .tenant = "t",
+			.name = hf_str(name),
+			.session_found = h->found,
+			.session_row = h->session_row,
+			.rev = h->rev,
+			.key = h->key,
+			.parent_row = h->head_turn_row,
+			.item = &in,
+			.n_item = 1,
+			.view_items = h->view_items + 1,
+			.target = HF_STR("a/model") };
 		hf_id_make(&b->session, "ses_");
 		hf_id_make(&b->turn, "turn_");
 		hf_store_chain(&h->key, h->view, in.digest, b->view);
@@ -204,7 +211,7 @@ one_turn(struct hf_store *st, int out, const char *name, const char *text,
 	say(out, 'B', name, begun.seq, text);
 	if (with_part) {
 		if (hf_store_part(st, begun.session_row, begun.turn_row,
-		    begun.fence, 1, HF_STR("part"), on_done, &w, &e) < 0)
+			begun.fence, 1, HF_STR("part"), on_done, &w, &e) < 0)
 			die("part", &e);
 		wait_for(st, &w, "part");
 		w = (struct waiting){ 0 };
@@ -212,10 +219,14 @@ one_turn(struct hf_store *st, int out, const char *name, const char *text,
 	snprintf(answer, sizeof(answer), "A%s", text);
 	item = make_item(&h.key, HF_ROLE_ASSISTANT, answer);
 	f = (struct hf_finish){ .session_row = begun.session_row,
-	    .turn_row = begun.turn_row, .fence = begun.fence,
-	    .state = HF_TURN_COMPLETE, .item = &item, .n_item = 1,
-	    .view_items = b.view_items + 1,
-	    .attempt = { .n = 1, .cls = "ok" }, .status = 200 };
+		.turn_row = begun.turn_row,
+		.fence = begun.fence,
+		.state = HF_TURN_COMPLETE,
+		.item = &item,
+		.n_item = 1,
+		.view_items = b.view_items + 1,
+		.attempt = { .n = 1, .cls = "ok" },
+		.status = 200 };
 	hf_store_chain(&h.key, b.view, item.digest, f.view);
 	if (hf_store_finish(st, &f, on_done, &w, &e) < 0)
 		die("finish", &e);
@@ -251,8 +262,8 @@ run_write(const char *dir, unsigned slot, int shm_fd, int out, int life)
 /* --- kill --------------------------------------------------------------- */
 
 struct lines {
-	char	(*line)[64];
-	size_t	  n, cap;
+	char (*line)[64];
+	size_t n, cap;
 };
 
 static void
@@ -284,8 +295,8 @@ has_line(const struct lines *l, const char *text)
 /* Where a writer is told to die, and what must be on disk then of the turn it
  * was at: its input, its answer. */
 static const struct {
-	const char	*point;		/* NULL: killed at random */
-	bool		 input, answer;
+	const char *point; /* NULL: killed at random */
+	bool input, answer;
 } deaths[] = {
 	{ NULL, false, false },
 	{ "store.t1.before_commit", false, false },
@@ -298,11 +309,11 @@ static const struct {
 };
 
 struct writer {
-	pid_t		pid;
-	int		fd;		/* of what it says */
-	size_t		death;		/* row of deaths[] */
-	char		rest[128];	/* half a line */
-	char		doing[TEXT_SIZE]; /* the turn it is at */
+	pid_t pid;
+	int fd;		       /* of what it says */
+	size_t death;	       /* row of deaths[] */
+	char rest[128];	       /* half a line */
+	char doing[TEXT_SIZE]; /* the turn it is at */
 };
 
 static struct writer writers[WRITERS];
@@ -316,8 +327,8 @@ spawn(unsigned i, const char *dir, size_t death, unsigned at)
 {
 	static int life;
 	char slot[16], shm_text[16], out[16], lives[16], fault[64], asan[512];
-	char *argv[] = { (char *)(uintptr_t)program, (char []){ "write" },
-	    (char *)(uintptr_t)dir, slot, shm_text, out, lives, NULL };
+	char *argv[] = { (char *)(uintptr_t)program, (char[]){ "write" },
+		(char *)(uintptr_t)dir, slot, shm_text, out, lives, NULL };
 	char *envp[] = { fault, asan, NULL };
 	struct writer *w = &writers[i];
 	const char *options = getenv("ASAN_OPTIONS");
@@ -375,8 +386,7 @@ listen_to(struct writer *w)
 		*nl = '\0';
 		heard_line(w, p);
 	}
-	snprintf(w->rest, sizeof(w->rest), "%.*s", (int)sizeof(w->rest) - 1,
-	    p);
+	snprintf(w->rest, sizeof(w->rest), "%.*s", (int)sizeof(w->rest) - 1, p);
 	return true;
 }
 
@@ -386,23 +396,22 @@ listen_for(unsigned i, int ms)
 {
 	int64_t until = hf_now_us() + (int64_t)ms * 1000;
 	struct pollfd p[WRITERS];
-	bool gone = writers[i].fd < 0;	/* its end was seen before */
+	bool gone = writers[i].fd < 0; /* its end was seen before */
 
 	do {
 		int64_t left = (until - hf_now_us()) / 1000;
 
 		for (unsigned k = 0; k < WRITERS; k++)
 			p[k] = (struct pollfd){ .fd = writers[k].fd,
-			    .events = POLLIN };
+				.events = POLLIN };
 		if (poll(p, WRITERS, left < 0 ? 0 : (int)left) < 0)
 			break;
 		for (unsigned k = 0; k < WRITERS; k++) {
-			bool end = p[k].revents != 0 &&
-			    !listen_to(&writers[k]);
+			bool end = p[k].revents != 0 && !listen_to(&writers[k]);
 
 			gone = gone || (k == i && end);
-			if (end && k != i && deaths[writers[k].death].point ==
-			    NULL)
+			if (end && k != i &&
+			    deaths[writers[k].death].point == NULL)
 				die("a writer ended by itself", NULL);
 			if (end)
 				p[k].fd = writers[k].fd = -writers[k].fd;
@@ -440,10 +449,10 @@ bury(unsigned i)
 
 struct survey {
 	struct hf_inspect *in;
-	struct hf_store	*st;
-	char		 name[16];
-	struct lines	 found;		/* sorted at the end */
-	int64_t		 turns, sessions;
+	struct hf_store *st;
+	char name[16];
+	struct lines found; /* sorted at the end */
+	int64_t turns, sessions;
 };
 
 static int
@@ -468,10 +477,10 @@ on_item(void *arg, const struct hf_item_info *i)
 	    HF_STR_ARG(i->body));
 	add_line(&s->found, line);
 	if (i->output && (i->body.size == 0 || i->body.p[0] != 'A'))
-		return 0;	/* an interrupted turn's text */
-	snprintf(line, sizeof(line), "%c %s %lld %.*s",
-	    i->output ? 'F' : 'B', s->name, (long long)i->turn_seq,
-	    (int)(i->body.size - i->output), i->body.p + i->output);
+		return 0; /* an interrupted turn's text */
+	snprintf(line, sizeof(line), "%c %s %lld %.*s", i->output ? 'F' : 'B',
+	    s->name, (long long)i->turn_seq, (int)(i->body.size - i->output),
+	    i->body.p + i->output);
 	add_line(&s->found, line);
 	return 0;
 }
@@ -487,16 +496,16 @@ on_session(void *arg, const struct hf_session_info *i)
 
 	s->sessions++;
 	snprintf(s->name, sizeof(s->name), "%s", i->name);
-	if (hf_inspect_turns(s->in, &i->id, &(struct hf_cursor){ 0 },
-	    on_turn, s, &e) < 0 ||
-	    hf_inspect_items(s->in, &i->id, &(struct hf_cursor){ 0 },
-	    on_item, s, &e) < 0)
+	if (hf_inspect_turns(
+		s->in, &i->id, &(struct hf_cursor){ 0 }, on_turn, s, &e) < 0 ||
+	    hf_inspect_items(
+		s->in, &i->id, &(struct hf_cursor){ 0 }, on_item, s, &e) < 0)
 		die("inspect", &e);
 	/* Counts and chains over the whole path. */
 	hf_arena_init(&a, 0);
 	if (hf_store_head(s->st, "t", hf_str(i->name), &h, &e) < 0 ||
-	    hf_store_history(s->st, h.session_row, h.head_turn_row, &a, &hist,
-	    &e) < 0)
+	    hf_store_history(
+		s->st, h.session_row, h.head_turn_row, &a, &hist, &e) < 0)
 		die("history", &e);
 	if ((int64_t)hist.n != h.view_items)
 		die("history: not as long as the view", NULL);
@@ -517,8 +526,8 @@ expect_line(const struct lines *found, const char *text, bool there)
 	bool ok = has_line(found, text) == there;
 
 	if (!ok)
-		fprintf(stderr, "store_crash: %s: %s\n", there ? "lost" :
-		    "should not be there", text);
+		fprintf(stderr, "store_crash: %s: %s\n",
+		    there ? "lost" : "should not be there", text);
 	return ok;
 }
 
@@ -537,8 +546,8 @@ judge(const struct lines *found, unsigned rounds, int64_t turns)
 		twice += found->line[i][0] != 'o' &&
 		    strcmp(found->line[i], found->line[i - 1]) == 0;
 	printf("kills=%u turns=%lld acknowledged=%zu lost=%zu ghosts=%zu "
-	    "twice=%zu\n", rounds, (long long)turns, acked.n, lost, ghosts,
-	    twice);
+	       "twice=%zu\n",
+	    rounds, (long long)turns, acked.n, lost, ghosts, twice);
 	if (lost + ghosts + twice > 0 || acked.n < rounds)
 		exit(1);
 }
@@ -552,8 +561,8 @@ survey(const struct hf_store_conf *c, unsigned rounds)
 
 	if (hf_inspect_open(&s.in, c, &e) < 0 ||
 	    hf_store_open(&s.st, c, &e) < 0 ||
-	    hf_inspect_sessions(s.in, &all, &(struct hf_cursor){ 0 },
-	    on_session, &s, &e) < 0)
+	    hf_inspect_sessions(
+		s.in, &all, &(struct hf_cursor){ 0 }, on_session, &s, &e) < 0)
 		die("survey", &e);
 	hf_inspect_close(s.in);
 	hf_store_close(s.st);
@@ -654,12 +663,13 @@ main(int argc, char **argv)
 	if (strcmp(verb, "migrate") == 0 && argc == 3)
 		return run_migrate(argv[2]);
 	if (strcmp(verb, "write") == 0 && argc == 7)
-		run_write(argv[2], (unsigned)atoi(argv[3]),
-		    atoi(argv[4]), atoi(argv[5]), atoi(argv[6]));
+		run_write(argv[2], (unsigned)atoi(argv[3]), atoi(argv[4]),
+		    atoi(argv[5]), atoi(argv[6]));
 	if (strcmp(verb, "kill") == 0 && argc == 5)
-		return run_kill(argv[2], (unsigned)atoi(argv[3]),
-		    (unsigned)atoi(argv[4]));
-	fprintf(stderr, "usage: store_crash faults | migrate DIR | "
+		return run_kill(
+		    argv[2], (unsigned)atoi(argv[3]), (unsigned)atoi(argv[4]));
+	fprintf(stderr,
+	    "usage: store_crash faults | migrate DIR | "
 	    "kill DIR ROUNDS SEED\n");
 	return 2;
 }

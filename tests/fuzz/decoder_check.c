@@ -10,9 +10,9 @@
 #include "tests/fuzz/fuzz.h"
 
 struct watch {
-	struct hf_buf	 log;
-	bool		 begun, finished, over;
-	bool		 ok_status;
+	struct hf_buf log;
+	bool begun, finished, over;
+	bool ok_status;
 };
 
 static void
@@ -41,8 +41,8 @@ on_error(struct watch *w, const struct hf_event *ev)
 	FUZZ_CHECK(ev->error.cls != HF_CLASS_NONE);
 	FUZZ_CHECK(ev->error.reason != NULL && *ev->error.reason != '\0');
 	FUZZ_CHECK(ev->error.retry_after_ms >= -1);
-	hf_buf_printf(&w->log, "error %d %s ", (int)ev->error.cls,
-	    ev->error.reason);
+	hf_buf_printf(
+	    &w->log, "error %d %s ", (int)ev->error.cls, ev->error.reason);
 	put_text(w, "m", ev->error.message);
 	put_text(w, "c", ev->error.code);
 	put_text(w, "t", ev->error.type);
@@ -66,8 +66,8 @@ on_event(void *arg, const struct hf_event *ev)
 	case HF_EV_REFUSAL:
 		on_content(w);
 		FUZZ_CHECK(ev->text.size > 0);
-		put_text(w, ev->type == HF_EV_TEXT ? "text " : "refusal ",
-		    ev->text);
+		put_text(
+		    w, ev->type == HF_EV_TEXT ? "text " : "refusal ", ev->text);
 		break;
 	case HF_EV_PROGRESS:
 		on_content(w);
@@ -105,15 +105,16 @@ on_event(void *arg, const struct hf_event *ev)
 }
 
 static void
-run(const struct hf_dialect *dl, const uint8_t *p, size_t size,
-    uint32_t seed, struct watch *w)
+run(const struct hf_dialect *dl, const uint8_t *p, size_t size, uint32_t seed,
+    struct watch *w)
 {
 	static const int status[] = { 200, 200, 200, 200, 201, 204, 301, 400,
-	    401, 404, 413, 429, 500, 503, 529, 0 };
+		401, 404, 413, 429, 500, 503, 529, 0 };
 	static const char *const type[] = {
 		"content-type: text/event-stream\r\n",
 		"content-type: application/json\r\n", "",
-		"content-type: text/html\r\nretry-after: 5\r\n" };
+		"content-type: text/html\r\nretry-after: 5\r\n"
+	};
 	struct hf_conf_target target = { 0 };
 	struct hf_decoder *d = dl->decoder_new(&target, true, on_event, w);
 	struct hf_str in = { (const char *)p + 4, size - 4 };
@@ -148,8 +149,8 @@ fuzz_decoder(enum hf_conf_dialect dialect, const uint8_t *p, size_t size)
 	if (size < 4)
 		return;
 	run(hf_dialect(dialect), p, size, 0, &whole);
-	run(hf_dialect(dialect), p, size, 1 + (uint32_t)p[2] +
-	    ((uint32_t)p[3] << 8), &split);
+	run(hf_dialect(dialect), p, size,
+	    1 + (uint32_t)p[2] + ((uint32_t)p[3] << 8), &split);
 	FUZZ_CHECK(hf_str_eq(hf_buf_str(&whole.log), hf_buf_str(&split.log)));
 	hf_buf_free(&whole.log);
 	hf_buf_free(&split.log);

@@ -12,7 +12,7 @@
 
 const char fuzz_name[] = "build";
 
-#define ITEMS	64
+#define ITEMS 64
 
 static bool
 is_id(struct hf_json id, size_t max)
@@ -24,13 +24,17 @@ is_id(struct hf_json id, size_t max)
 		return false;
 	for (i = 1; i < id.raw.size - 1; i++)
 		if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
-		    "XYZ0123456789_-", id.raw.p[i]) == NULL)
+			   "XYZ0123456789_-",
+			id.raw.p[i]) == NULL)
 			return false;
 	return true;
 }
 
 /* Calls waiting for their results, in order. */
-struct open { struct hf_str id[ITEMS]; unsigned n, next; };
+struct open {
+	struct hf_str id[ITEMS];
+	unsigned n, next;
+};
 
 static void
 add_open(struct open *o, struct hf_json id, size_t max)
@@ -54,8 +58,9 @@ check_openai_message(struct hf_json m, struct open *o)
 	size_t pos = 0;
 
 	if (hf_json_string_is(role, "tool")) {
-		FUZZ_CHECK(o->next < o->n && hf_str_eq(o->id[o->next++],
-		    hf_json_get(m, "tool_call_id").raw));
+		FUZZ_CHECK(o->next < o->n &&
+		    hf_str_eq(
+			o->id[o->next++], hf_json_get(m, "tool_call_id").raw));
 		FUZZ_CHECK(content.type != HF_JSON_NULL);
 	} else {
 		FUZZ_CHECK(o->next == o->n);
@@ -63,38 +68,39 @@ check_openai_message(struct hf_json m, struct open *o)
 	FUZZ_CHECK(content.type == HF_JSON_STRING ||
 	    content.type == HF_JSON_ARRAY ||
 	    (content.type == HF_JSON_NULL && calls.type == HF_JSON_ARRAY));
-	FUZZ_CHECK(calls.type == HF_JSON_NONE ||
-	    hf_json_string_is(role, "assistant"));
+	FUZZ_CHECK(
+	    calls.type == HF_JSON_NONE || hf_json_string_is(role, "assistant"));
 	while (hf_json_next_element(calls, &pos, &c)) {
 		add_open(o, hf_json_get(c, "id"), 40);
-		FUZZ_CHECK(hf_json_path(c, "function", "arguments",
-		    NULL).raw.size > 2);
+		FUZZ_CHECK(
+		    hf_json_path(c, "function", "arguments", NULL).raw.size >
+		    2);
 	}
 }
 
 /* The last message is the one to go on with, and only it says so. */
 static void
-check_openai_prefill(const struct hf_payload_input *in, struct hf_json v,
-    struct hf_json last)
+check_openai_prefill(
+    const struct hf_payload_input *in, struct hf_json v, struct hf_json last)
 {
 	int way = in->prefill ? in->target->call.prefill : HF_PREFILL_NONE;
 
-	FUZZ_CHECK(!in->prefill || hf_json_string_is(hf_json_get(last,
-	    "role"), "assistant"));
+	FUZZ_CHECK(!in->prefill ||
+	    hf_json_string_is(hf_json_get(last, "role"), "assistant"));
 	FUZZ_CHECK((hf_json_get(last, "prefix").type == HF_JSON_TRUE) ==
 	    (way == HF_PREFILL_MISTRAL || way == HF_PREFILL_DEEPSEEK));
 	FUZZ_CHECK((hf_json_get(last, "partial").type == HF_JSON_TRUE) ==
 	    (way == HF_PREFILL_PARTIAL));
 	FUZZ_CHECK((hf_json_get(v, "continue_final_message").type ==
-	    HF_JSON_TRUE) == (way == HF_PREFILL_VLLM));
+		       HF_JSON_TRUE) == (way == HF_PREFILL_VLLM));
 	FUZZ_CHECK((hf_json_get(v, "add_generation_prompt").type ==
-	    HF_JSON_FALSE) == (way == HF_PREFILL_VLLM));
+		       HF_JSON_FALSE) == (way == HF_PREFILL_VLLM));
 }
 
 /* The instruction is the last thing that is said. */
 static void
-check_instruction(const struct hf_payload_input *in, struct hf_json last,
-    struct hf_json text)
+check_instruction(
+    const struct hf_payload_input *in, struct hf_json last, struct hf_json text)
 {
 	struct hf_buf b;
 
@@ -143,8 +149,8 @@ check_block(struct hf_json b, bool user, unsigned *place, struct open *o)
 	} else {
 		FUZZ_CHECK(hf_json_string_is(type, "tool_result"));
 		FUZZ_CHECK(user && *place == 0 && o->next < o->n);
-		FUZZ_CHECK(hf_str_eq(o->id[o->next++],
-		    hf_json_get(b, "tool_use_id").raw));
+		FUZZ_CHECK(hf_str_eq(
+		    o->id[o->next++], hf_json_get(b, "tool_use_id").raw));
 	}
 }
 
@@ -163,14 +169,14 @@ check_stripped(struct hf_json text)
 
 /* 'm' is the last message, 'text' that of its last block. */
 static void
-check_anthropic_end(const struct hf_payload_input *in, struct hf_json m,
-    struct hf_json text)
+check_anthropic_end(
+    const struct hf_payload_input *in, struct hf_json m, struct hf_json text)
 {
 	struct hf_json raw = { HF_JSON_STRING, HF_STR_NONE, NULL };
 	struct hf_buf b;
 
-	FUZZ_CHECK(hf_json_string_is(hf_json_get(m, "role"), in->prefill ?
-	    "assistant" : "user"));
+	FUZZ_CHECK(hf_json_string_is(
+	    hf_json_get(m, "role"), in->prefill ? "assistant" : "user"));
 	if (in->prefill)
 		check_stripped(text);
 	hf_buf_init(&b, HF_BUF_NOCAP);
@@ -196,12 +202,12 @@ check_anthropic(const struct hf_payload_input *in, struct hf_json v)
 	while (hf_json_next_element(messages, &pos, &m)) {
 		last = m;
 		user = !user;
-		FUZZ_CHECK(hf_json_string_is(hf_json_get(m, "role"),
-		    user ? "user" : "assistant"));
+		FUZZ_CHECK(hf_json_string_is(
+		    hf_json_get(m, "role"), user ? "user" : "assistant"));
 		FUZZ_CHECK(user || o.next == o.n);
 		at = place = 0;
-		while (hf_json_next_element(hf_json_get(m, "content"), &at,
-		    &b)) {
+		while (
+		    hf_json_next_element(hf_json_get(m, "content"), &at, &b)) {
 			check_block(b, user, &place, &o);
 			text = hf_json_get(b, "text");
 		}
@@ -238,7 +244,7 @@ read_items(struct hf_json list, struct hf_item *item)
 			.role = (enum hf_role)number(v, "r", 1, 4),
 			.turn_row = number(v, "t", 0, 9),
 			.body = body.type == HF_JSON_OBJECT ? body.raw :
-			    HF_STR("{}"),
+							      HF_STR("{}"),
 		};
 		if (item[n].kind == HF_ITEM_TOOL_CALL)
 			item[n].role = HF_ROLE_ASSISTANT;
@@ -259,10 +265,12 @@ build(enum hf_conf_dialect d, struct hf_payload_input *in,
 
 	hf_http_request_init(&rq);
 	if (hf_dialect(d)->build(in, &rq, &e) == 0) {
-		FUZZ_CHECK(!in->prefill || (in->instruction.size == 0 &&
-		    hf_prefill_refusal(in->target, in->params) == NULL));
-		FUZZ_CHECK(hf_json_check(hf_buf_str(&rq.body), &v, NULL, &e)
-		    == 0 || e.code == HF_ELIMIT);
+		FUZZ_CHECK(!in->prefill ||
+		    (in->instruction.size == 0 &&
+			hf_prefill_refusal(in->target, in->params) == NULL));
+		FUZZ_CHECK(
+		    hf_json_check(hf_buf_str(&rq.body), &v, NULL, &e) == 0 ||
+		    e.code == HF_ELIMIT);
 		if (v.type == HF_JSON_OBJECT)
 			check(in, v);
 	} else {
@@ -277,7 +285,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	struct hf_conf_provider provider = { 0 };
 	static char model[] = "m";
 	struct hf_conf_target target = { .model = model,
-	    .provider = &provider };
+		.provider = &provider };
 	struct hf_item item[ITEMS];
 	struct hf_payload_input in = { .item = item, .target = &target };
 	unsigned repairs = 0;
@@ -285,13 +293,13 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	struct hf_json v;
 
 	if (hf_json_check((struct hf_str){ (const char *)p, size }, &v,
-	    &repairs, NULL) != 0)
+		&repairs, NULL) != 0)
 		return 0;
 	in.params = hf_json_get(v, "p");
 	in.n_item = read_items(hf_json_get(v, "i"), item);
 	in.stream = size % 2 == 0;
-	target.call.prefill = (int)number(v, "w", HF_PREFILL_NONE,
-	    HF_PREFILL_PARTIAL);
+	target.call.prefill =
+	    (int)number(v, "w", HF_PREFILL_NONE, HF_PREFILL_PARTIAL);
 	in.prefill = number(v, "f", 0, 1) == 1;
 	hf_buf_init(&words, HF_BUF_NOCAP);
 	hf_json_decode(hf_json_get(v, "n"), &words);

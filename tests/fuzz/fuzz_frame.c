@@ -24,8 +24,8 @@ check_escaped(struct hf_str s)
 
 		FUZZ_CHECK(c >= 0x20 && c != 0x7f);
 		/* C1 controls are c2 80 to c2 9f. */
-		FUZZ_CHECK(c != 0xc2 || (i + 1 < b.size &&
-		    (unsigned char)b.data[i + 1] >= 0xa0));
+		FUZZ_CHECK(c != 0xc2 ||
+		    (i + 1 < b.size && (unsigned char)b.data[i + 1] >= 0xa0));
 	}
 	FUZZ_CHECK(hf_ctl_width(hf_buf_str(&b)) <= b.size);
 	hf_buf_free(&b);
@@ -40,7 +40,7 @@ drain(struct hf_buf *in, struct hf_buf *out)
 	ssize_t n;
 
 	while ((n = hf_frame_decode(hf_buf_str(in), HF_FRAME_MAX_REQUEST,
-	    &payload, NULL)) > 0) {
+		    &payload, NULL)) > 0) {
 		FUZZ_CHECK(payload.size >= 1 &&
 		    (size_t)n == payload.size + HF_FRAME_HEADER);
 		check_escaped(payload);
@@ -65,8 +65,8 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	hf_buf_put(&whole, p, size);
 	end_whole = drain(&whole, &a);
 	while (at < size && end_pieces == 0) {
-		char *piece = fuzz_piece(&seed, (const char *)p + at,
-		    size - at, &n);
+		char *piece =
+		    fuzz_piece(&seed, (const char *)p + at, size - at, &n);
 
 		hf_buf_put(&pieces, piece, n);
 		free(piece);
@@ -75,8 +75,8 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	}
 	FUZZ_CHECK(end_whole == end_pieces);
 	FUZZ_CHECK(hf_str_eq(hf_buf_str(&a), hf_buf_str(&b)));
-	FUZZ_CHECK(a.size <= size &&
-	    (a.size == 0 || memcmp(a.data, p, a.size) == 0));
+	FUZZ_CHECK(
+	    a.size <= size && (a.size == 0 || memcmp(a.data, p, a.size) == 0));
 	check_escaped((struct hf_str){ (const char *)p, size });
 	hf_buf_free(&whole);
 	hf_buf_free(&pieces);

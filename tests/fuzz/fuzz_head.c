@@ -107,8 +107,8 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	/* Only a head that is too large may end within a piece. */
 	FUZZ_CHECK(taken == taken2 || taken > HF_HTTP_HEAD_MAX / 2);
 	if (h->done && h->status == 0) {
-		FUZZ_CHECK(taken >= 4 &&
-		    memcmp(c + taken - 4, "\r\n\r\n", 4) == 0);
+		FUZZ_CHECK(
+		    taken >= 4 && memcmp(c + taken - 4, "\r\n\r\n", 4) == 0);
 		check_path(h);
 		check_again(h);
 	}

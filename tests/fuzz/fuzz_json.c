@@ -157,15 +157,15 @@ static void
 check_other(struct hf_str text, int rc, unsigned repairs)
 {
 	json_error_t why;
-	json_t *j = json_loadb(text.p, text.size,
-	    JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+	json_t *j = json_loadb(
+	    text.p, text.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
 
 	/* It takes a NUL byte behind the value for the end of the text. */
 	if (j != NULL && memchr(text.p, '\0', text.size) == NULL)
 		FUZZ_CHECK(rc == 0 || rc == HF_ELIMIT);
 	else if (rc == 0 && repairs == 0)
-		FUZZ_CHECK(json_error_code(&why) ==
-		    json_error_numeric_overflow ||
+		FUZZ_CHECK(
+		    json_error_code(&why) == json_error_numeric_overflow ||
 		    json_error_code(&why) == json_error_null_byte_in_key);
 	json_decref(j);
 }

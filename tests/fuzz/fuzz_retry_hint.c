@@ -9,8 +9,8 @@
 const char fuzz_name[] = "retry_hint";
 
 static int64_t
-hint_around(struct hf_str h, const char *before, const char *after,
-    int64_t wall_us)
+hint_around(
+    struct hf_str h, const char *before, const char *after, int64_t wall_us)
 {
 	struct hf_buf b;
 	int64_t ms;

@@ -45,8 +45,9 @@ run(enum hf_splice_mode mode, struct hf_str before, struct hf_str q,
 static bool
 ends_with(struct hf_str s, struct hf_str end)
 {
-	return s.size >= end.size && (end.size == 0 ||
-	    memcmp(s.p + s.size - end.size, end.p, end.size) == 0);
+	return s.size >= end.size &&
+	    (end.size == 0 ||
+		memcmp(s.p + s.size - end.size, end.p, end.size) == 0);
 }
 
 /* White space folded, none at the end; an ellipsis at the front left out. */
@@ -142,8 +143,9 @@ check_release(struct hf_str text, bool valid)
 		had = n;
 		if (valid && n < text.size)
 			FUZZ_CHECK(((unsigned char)text.p[n] & 0xc0) != 0x80);
-		FUZZ_CHECK(hf_release_pass((enum hf_release_mode)m,
-		    (struct hf_str){ text.p + n, text.size - n }) == 0);
+		FUZZ_CHECK(
+		    hf_release_pass((enum hf_release_mode)m,
+			(struct hf_str){ text.p + n, text.size - n }) == 0);
 	}
 	FUZZ_CHECK(text.size - had <= 3);
 }

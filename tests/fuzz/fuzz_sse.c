@@ -9,7 +9,7 @@
 
 const char fuzz_name[] = "sse";
 
-#define CAP	512
+#define CAP 512
 
 static void
 put_event(struct hf_buf *log, struct hf_str type, struct hf_str data,
@@ -59,7 +59,9 @@ run(struct hf_str in, uint32_t seed, struct hf_buf *log)
 
 /* --- the slow parser ------------------------------------------------------ */
 
-struct slow { struct hf_buf data, type, id, *log; };
+struct slow {
+	struct hf_buf data, type, id, *log;
+};
 
 static void
 slow_line(struct slow *s, struct hf_str line)
@@ -70,8 +72,9 @@ slow_line(struct slow *s, struct hf_str line)
 
 	if (line.size == 0) {
 		if (s->data.size > 0)
-			put_event(s->log, s->type.size > 0 ?
-			    hf_buf_str(&s->type) : HF_STR("message"),
+			put_event(s->log,
+			    s->type.size > 0 ? hf_buf_str(&s->type) :
+					       HF_STR("message"),
 			    (struct hf_str){ s->data.data, s->data.size - 1 },
 			    hf_buf_str(&s->id));
 		hf_buf_reset(&s->data);
@@ -82,13 +85,13 @@ slow_line(struct slow *s, struct hf_str line)
 		return;
 	if (colon != NULL) {
 		name.size = (size_t)(colon - line.p);
-		value = (struct hf_str){ colon + 1,
-		    line.size - name.size - 1 };
+		value = (struct hf_str){ colon + 1, line.size - name.size - 1 };
 		if (value.size > 0 && *value.p == ' ')
 			value = (struct hf_str){ value.p + 1, value.size - 1 };
 	}
 	to = hf_str_is(name, "event") ? &s->type :
-	    hf_str_is(name, "id") ? &s->id : NULL;
+	    hf_str_is(name, "id")     ? &s->id :
+					NULL;
 	if (to != NULL) {
 		hf_buf_reset(to);
 		hf_buf_putstr(to, value);
@@ -147,12 +150,12 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 	run(in, seed, &split);
 	FUZZ_CHECK(hf_str_eq(hf_buf_str(&whole), hf_buf_str(&split)));
 	/* The slow one has no caps and takes NUL bytes. */
-	if (in.size <= CAP && (in.size == 0 ||
-	    memchr(in.p, '\0', in.size) == NULL)) {
+	if (in.size <= CAP &&
+	    (in.size == 0 || memchr(in.p, '\0', in.size) == NULL)) {
 		slow_run(in, &slow);
 		FUZZ_CHECK(starts_with(hf_buf_str(&whole), hf_buf_str(&slow)));
 		FUZZ_CHECK(memchr(whole.data + slow.size, '\2',
-		    whole.size - slow.size) == NULL ||
+			       whole.size - slow.size) == NULL ||
 		    memchr(in.p, '\2', in.size) != NULL);
 	}
 	hf_buf_free(&whole);

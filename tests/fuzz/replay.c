@@ -10,9 +10,9 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#define FILE_MAX	((size_t)1 << 20)
-#define CUTS		200
-#define CHANGES		300
+#define FILE_MAX ((size_t)1 << 20)
+#define CUTS 200
+#define CHANGES 300
 
 static unsigned long runs;
 
@@ -32,7 +32,8 @@ run(const char *p, size_t size)
 static void
 change(char *p, size_t size, uint32_t *seed)
 {
-	static const char odd[] = "\"\\{}[],:\n\r \0\x7f\x80\xc3\xed\xff" "0-e";
+	static const char odd[] = "\"\\{}[],:\n\r \0\x7f\x80\xc3\xed\xff"
+				  "0-e";
 	uint32_t n = 1 + fuzz_next(seed) % 4;
 	size_t from, to, len;
 

@@ -58,8 +58,9 @@ cc_send(int fd, const char *text)
 json_t *
 cc_next(struct event_base *base, int fd, struct hf_buf *in)
 {
-	int64_t end = hf_now_us() + (getenv("HF_VALGRIND") == NULL ?
-	    INT64_C(20) : INT64_C(200)) * 1000000;
+	int64_t end = hf_now_us() +
+	    (getenv("HF_VALGRIND") == NULL ? INT64_C(20) : INT64_C(200)) *
+		1000000;
 
 	for (;;) {
 		struct hf_str payload;
@@ -67,12 +68,12 @@ cc_next(struct event_base *base, int fd, struct hf_buf *in)
 		char part[65536];
 		ssize_t n;
 
-		n = hf_frame_decode(hf_buf_str(in), HF_FRAME_MAX_REPLY,
-		    &payload, &e);
+		n = hf_frame_decode(
+		    hf_buf_str(in), HF_FRAME_MAX_REPLY, &payload, &e);
 		assert_true(n >= 0);
 		if (n > 0) {
-			json_t *j = json_loadb(payload.p, payload.size, 0,
-			    NULL);
+			json_t *j =
+			    json_loadb(payload.p, payload.size, 0, NULL);
 
 			assert_non_null(j);
 			hf_buf_consume(in, (size_t)n);
@@ -91,6 +92,6 @@ cc_next(struct event_base *base, int fd, struct hf_buf *in)
 json_int_t
 cc_error_code(const json_t *frame)
 {
-	return json_integer_value(json_object_get(json_object_get(frame,
-	    "error"), "code"));
+	return json_integer_value(
+	    json_object_get(json_object_get(frame, "error"), "code"));
 }

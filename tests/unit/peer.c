@@ -79,7 +79,7 @@ struct peer *
 peer_dial(struct event_base *base, int port)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)port) };
+		.sin_port = htons((uint16_t)port) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
 	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -118,7 +118,11 @@ peer_read(struct peer *p, bool on)
 	p->reading = on;
 }
 
-struct sending { struct peer *p; const char *bytes; size_t size; };
+struct sending {
+	struct peer *p;
+	const char *bytes;
+	size_t size;
+};
 
 static bool
 all_sent(void *arg)
@@ -182,8 +186,7 @@ tick(evutil_socket_t fd, short what, void *arg)
 /* The tick only lets conditions that no event announces be looked at again,
  * and ends a wait that would never end. */
 void
-peer_until(struct event_base *base, peer_cond cond, void *arg,
-    const char *what)
+peer_until(struct event_base *base, peer_cond cond, void *arg, const char *what)
 {
 	struct timeval tv = { 0, 2000 };
 	int ticks = 0;
@@ -216,7 +219,11 @@ peer_has(const struct peer *p, const char *text)
 	    memmem(p->in.data, p->in.size, text, strlen(text)) != NULL;
 }
 
-struct wanted { struct peer *p; const char *text; size_t size; };
+struct wanted {
+	struct peer *p;
+	const char *text;
+	size_t size;
+};
 
 static bool
 text_came(void *arg)
@@ -277,16 +284,22 @@ chunked_size(const char *b, size_t size, struct hf_buf *body)
 	}
 }
 
-struct response { struct peer *p; bool head; struct hf_buf *body; int status;
-	size_t size; };
+struct response {
+	struct peer *p;
+	bool head;
+	struct hf_buf *body;
+	int status;
+	size_t size;
+};
 
 static bool
 response_came(void *arg)
 {
 	struct response *r = arg;
 	struct hf_buf *in = &r->p->in;
-	char *end = in->size == 0 ? NULL
-	    : memmem(in->data, in->size, "\r\n\r\n", 4), *cl;
+	char *end = in->size == 0 ? NULL :
+				    memmem(in->data, in->size, "\r\n\r\n", 4),
+	     *cl;
 	size_t head, n;
 
 	if (end == NULL)

@@ -38,13 +38,14 @@ fx_open(struct fx *f)
 		f->shm[i] = f->shm[0];
 		f->shm[i].self = i;
 		f->conf[i] = (struct hf_store_conf){ .path = f->db,
-		    .key_file = f->key, .sync_full = true,
-		    .shm = &f->shm[i] };
+			.key_file = f->key,
+			.sync_full = true,
+			.shm = &f->shm[i] };
 		set_inc(f, i, (uint64_t)1 << 32 | ++next_inc);
 	}
 	assert_int_equal(hf_keep_open(&f->keep, &f->conf[0], &f->e), 0);
-	assert_int_equal(hf_keep_recover(f->keep, fx_make_body, NULL, &boot,
-	    &r, &f->e), 0);
+	assert_int_equal(
+	    hf_keep_recover(f->keep, fx_make_body, NULL, &boot, &r, &f->e), 0);
 }
 
 static void
@@ -78,8 +79,8 @@ struct hf_store *
 fx_store(struct fx *f, unsigned slot)
 {
 	if (f->st[slot] == NULL) {
-		assert_int_equal(hf_store_open(&f->st[slot], &f->conf[slot],
-		    &f->e), 0);
+		assert_int_equal(
+		    hf_store_open(&f->st[slot], &f->conf[slot], &f->e), 0);
 		hf_store_set_make_body(f->st[slot], fx_make_body, NULL);
 	}
 	return f->st[slot];
@@ -117,15 +118,14 @@ fx_drain(struct fx *f, unsigned slot)
 }
 
 struct result {
-	bool		 done;
-	int		 rc;
-	struct hf_error	 e;
-	struct hf_begun	 b;
+	bool done;
+	int rc;
+	struct hf_error e;
+	struct hf_begun b;
 };
 
 static void
-on_begun(void *arg, int rc, const struct hf_error *e,
-    const struct hf_begun *b)
+on_begun(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
 {
 	struct result *r = arg;
 
@@ -164,13 +164,13 @@ finish_wait(struct fx *f, struct hf_store *st, struct result *r, int rc)
 }
 
 int
-fx_begin(struct fx *f, unsigned slot, const struct hf_begin *b,
-    struct hf_begun *out)
+fx_begin(
+    struct fx *f, unsigned slot, const struct hf_begin *b, struct hf_begun *out)
 {
 	struct hf_store *st = fx_store(f, slot);
 	struct result r = { 0 };
-	int rc = finish_wait(f, st, &r, hf_store_begin(st, b, on_begun, &r,
-	    &f->e));
+	int rc =
+	    finish_wait(f, st, &r, hf_store_begin(st, b, on_begun, &r, &f->e));
 
 	*out = r.b;
 	return rc;
@@ -182,8 +182,8 @@ fx_finish(struct fx *f, unsigned slot, const struct hf_finish *fin)
 	struct hf_store *st = fx_store(f, slot);
 	struct result r = { 0 };
 
-	return finish_wait(f, st, &r, hf_store_finish(st, fin, on_done, &r,
-	    &f->e));
+	return finish_wait(
+	    f, st, &r, hf_store_finish(st, fin, on_done, &r, &f->e));
 }
 
 int
@@ -193,8 +193,9 @@ fx_part(struct fx *f, unsigned slot, const struct hf_begun *b, int64_t seq,
 	struct hf_store *st = fx_store(f, slot);
 	struct result r = { 0 };
 
-	return finish_wait(f, st, &r, hf_store_part(st, b->session_row,
-	    b->turn_row, b->fence, seq, hf_str(text), on_done, &r, &f->e));
+	return finish_wait(f, st, &r,
+	    hf_store_part(st, b->session_row, b->turn_row, b->fence, seq,
+		hf_str(text), on_done, &r, &f->e));
 }
 
 int
@@ -204,8 +205,9 @@ fx_attempts(struct fx *f, unsigned slot, const struct hf_begun *b,
 	struct hf_store *st = fx_store(f, slot);
 	struct result r = { 0 };
 
-	return finish_wait(f, st, &r, hf_store_attempts(st, b->session_row,
-	    b->turn_row, b->fence, close, open, on_done, &r, &f->e));
+	return finish_wait(f, st, &r,
+	    hf_store_attempts(st, b->session_row, b->turn_row, b->fence, close,
+		open, on_done, &r, &f->e));
 }
 
 int
@@ -214,16 +216,18 @@ fx_cancel(struct fx *f, unsigned slot, int64_t turn_row)
 	struct hf_store *st = fx_store(f, slot);
 	struct result r = { 0 };
 
-	return finish_wait(f, st, &r, hf_store_cancel_queued(st, turn_row,
-	    on_done, &r, &f->e));
+	return finish_wait(f, st, &r,
+	    hf_store_cancel_queued(st, turn_row, on_done, &r, &f->e));
 }
 
 struct hf_item
 fx_item(const struct hf_session_key *k, enum hf_role role, const char *text)
 {
-	struct hf_item it = { .kind = HF_ITEM_MESSAGE, .role = role,
-	    .origin = role == HF_ROLE_ASSISTANT ? HF_ORIGIN_MODEL :
-	    HF_ORIGIN_CLIENT, .body = hf_str(text) };
+	struct hf_item it = { .kind = HF_ITEM_MESSAGE,
+		.role = role,
+		.origin = role == HF_ROLE_ASSISTANT ? HF_ORIGIN_MODEL :
+						      HF_ORIGIN_CLIENT,
+		.body = hf_str(text) };
 
 	hf_store_digest(k, it.body, it.digest);
 	return it;
@@ -234,12 +238,20 @@ fx_turn(const char *name, const struct hf_head *h, struct hf_item *item,
     const char *text)
 {
 	static const uint8_t zero[HF_DIGEST_SIZE];
-	struct hf_begin b = { .tenant = "acme", .name = hf_str(name),
-	    .session_found = h->found, .session_row = h->session_row,
-	    .rev = h->rev, .key = h->key, .parent_row = h->head_turn_row,
-	    .item = item, .n_item = 1, .view_items = h->view_items + 1,
-	    .request = HF_STR("{\"request\":1}"), .params = HF_STR("{}"),
-	    .route = HF_STR("route"), .target = HF_STR("a/model") };
+	struct hf_begin b = { .tenant = "acme",
+		.name = hf_str(name),
+		.session_found = h->found,
+		.session_row = h->session_row,
+		.rev = h->rev,
+		.key = h->key,
+		.parent_row = h->head_turn_row,
+		.item = item,
+		.n_item = 1,
+		.view_items = h->view_items + 1,
+		.request = HF_STR("{\"request\":1}"),
+		.params = HF_STR("{}"),
+		.route = HF_STR("route"),
+		.target = HF_STR("a/model") };
 
 	if (!h->found)
 		hf_id_make(&b.session, "ses_");
@@ -256,12 +268,22 @@ fx_answer(const struct hf_begin *b, const struct hf_begun *begun,
     const struct hf_session_key *k, struct hf_item *item, const char *text)
 {
 	struct hf_finish f = { .session_row = begun->session_row,
-	    .turn_row = begun->turn_row, .fence = begun->fence,
-	    .state = HF_TURN_COMPLETE, .item = item, .n_item = 1,
-	    .view_items = b->view_items + 1,
-	    .attempt = { .n = 1, .cls = "ok", .reason = "", .http_status = 200,
-	    .first_token_us = 1000, .total_us = 2000, .tokens_in = 3,
-	    .tokens_out = 4 }, .finish_reason = "stop", .status = 200 };
+		.turn_row = begun->turn_row,
+		.fence = begun->fence,
+		.state = HF_TURN_COMPLETE,
+		.item = item,
+		.n_item = 1,
+		.view_items = b->view_items + 1,
+		.attempt = { .n = 1,
+		    .cls = "ok",
+		    .reason = "",
+		    .http_status = 200,
+		    .first_token_us = 1000,
+		    .total_us = 2000,
+		    .tokens_in = 3,
+		    .tokens_out = 4 },
+		.finish_reason = "stop",
+		.status = 200 };
 
 	*item = fx_item(k, HF_ROLE_ASSISTANT, text);
 	hf_store_chain(k, b->view, item->digest, f.view);
@@ -273,8 +295,9 @@ fx_head(struct fx *f, unsigned slot, const char *name)
 {
 	struct hf_head h;
 
-	assert_int_equal(hf_store_head(fx_store(f, slot), "acme",
-	    hf_str(name), &h, &f->e), 0);
+	assert_int_equal(
+	    hf_store_head(fx_store(f, slot), "acme", hf_str(name), &h, &f->e),
+	    0);
 	return h;
 }
 
@@ -298,8 +321,8 @@ fx_say(struct fx *f, unsigned slot, const char *name, const char *user,
 const char *
 fx_history(struct fx *f, unsigned slot, const char *name)
 {
-	static const char *const role[] = { "?", "system", "developer",
-	    "user", "assistant", "tool" };
+	static const char *const role[] = { "?", "system", "developer", "user",
+		"assistant", "tool" };
 	static char text[8192];
 	struct hf_head h = fx_head(f, slot, name);
 	struct hf_history hist;
@@ -309,17 +332,16 @@ fx_history(struct fx *f, unsigned slot, const char *name)
 
 	hf_arena_init(&a, 0);
 	text[0] = '\0';
-	rc = hf_store_history(fx_store(f, slot), h.session_row,
-	    h.head_turn_row, &a, &hist, &f->e);
+	rc = hf_store_history(fx_store(f, slot), h.session_row, h.head_turn_row,
+	    &a, &hist, &f->e);
 	if (rc < 0)
 		snprintf(text, sizeof(text), "%s", hf_err_name(rc));
 	for (unsigned i = 0; rc == 0 && i < hist.n; i++) {
-		struct hf_str s = hist.item[i].has_heard ?
-		    hist.item[i].heard : hist.item[i].body;
+		struct hf_str s = hist.item[i].has_heard ? hist.item[i].heard :
+							   hist.item[i].body;
 
-		n += (size_t)snprintf(text + n, sizeof(text) - n,
-		    "%s%s:%.*s", i == 0 ? "" : "|", role[hist.item[i].role],
-		    HF_STR_ARG(s));
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s:%.*s",
+		    i == 0 ? "" : "|", role[hist.item[i].role], HF_STR_ARG(s));
 		assert_true(n < sizeof(text));
 	}
 	hf_arena_free(&a);
@@ -327,8 +349,8 @@ fx_history(struct fx *f, unsigned slot, const char *name)
 }
 
 int
-fx_make_body(void *arg, struct hf_str text, struct hf_buf *body,
-    struct hf_buf *norm)
+fx_make_body(
+    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm)
 {
 	(void)arg;
 	hf_buf_putstr(body, text);

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 /* Lock bytes of the WAL index: the writer's and the checkpointer's. */
-#define LOCK_WRITE	0
-#define LOCK_CHECKPOINT	1
+#define LOCK_WRITE 0
+#define LOCK_CHECKPOINT 1
 
 struct file {
-	sqlite3_file	 base;		/* what the library sees */
-	sqlite3_file	*real;		/* in the memory behind this struct */
+	sqlite3_file base;  /* what the library sees */
+	sqlite3_file *real; /* in the memory behind this struct */
 };
 
 struct vfs_watch vfs_watch;
@@ -68,14 +68,14 @@ static int
 do_truncate(sqlite3_file *f, sqlite3_int64 size)
 {
 	return fails() ? SQLITE_IOERR_TRUNCATE :
-	    real(f)->pMethods->xTruncate(real(f), size);
+			 real(f)->pMethods->xTruncate(real(f), size);
 }
 
 static int
 do_sync(sqlite3_file *f, int flags)
 {
 	return fails() ? SQLITE_IOERR_FSYNC :
-	    real(f)->pMethods->xSync(real(f), flags);
+			 real(f)->pMethods->xSync(real(f), flags);
 }
 
 static int
@@ -121,8 +121,7 @@ do_device(sqlite3_file *f)
 }
 
 static int
-do_shm_map(sqlite3_file *f, int page, int size, int extend,
-    void volatile **out)
+do_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
 {
 	return real(f)->pMethods->xShmMap(real(f), page, size, extend, out);
 }
@@ -162,18 +161,27 @@ do_shm_unmap(sqlite3_file *f, int drop)
 
 static const sqlite3_io_methods methods = {
 	.iVersion = 2,
-	.xClose = do_close, .xRead = do_read, .xWrite = do_write,
-	.xTruncate = do_truncate, .xSync = do_sync, .xFileSize = do_size,
-	.xLock = do_lock, .xUnlock = do_unlock,
-	.xCheckReservedLock = do_reserved, .xFileControl = do_control,
-	.xSectorSize = do_sector, .xDeviceCharacteristics = do_device,
-	.xShmMap = do_shm_map, .xShmLock = do_shm_lock,
-	.xShmBarrier = do_shm_barrier, .xShmUnmap = do_shm_unmap,
+	.xClose = do_close,
+	.xRead = do_read,
+	.xWrite = do_write,
+	.xTruncate = do_truncate,
+	.xSync = do_sync,
+	.xFileSize = do_size,
+	.xLock = do_lock,
+	.xUnlock = do_unlock,
+	.xCheckReservedLock = do_reserved,
+	.xFileControl = do_control,
+	.xSectorSize = do_sector,
+	.xDeviceCharacteristics = do_device,
+	.xShmMap = do_shm_map,
+	.xShmLock = do_shm_lock,
+	.xShmBarrier = do_shm_barrier,
+	.xShmUnmap = do_shm_unmap,
 };
 
 static int
-do_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags,
-    int *out)
+do_open(
+    sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *out)
 {
 	struct file *file = (struct file *)f;
 	int rc;

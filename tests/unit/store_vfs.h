@@ -12,20 +12,20 @@ struct vfs_watch {
 	/* Not NULL: who locks for writing or a checkpoint must hold its
 	 * writer mutex. */
 	struct hf_shm_header *h;
-	_Atomic int	 locks;		/* such locks taken */
-	_Atomic int	 naked;		/* of them, without the mutex */
+	_Atomic int locks; /* such locks taken */
+	_Atomic int naked; /* of them, without the mutex */
 	/* Counts down with each write, sync and truncate; the one that
 	 * reaches 0 fails with fail_code (and all later ones, if 'sticky').
 	 * 0: none does. */
-	_Atomic int	 fail_at;
-	int		 fail_code;
-	bool		 sticky;
-	_Atomic int	 failed;	/* calls that were made to fail */
+	_Atomic int fail_at;
+	int fail_code;
+	bool sticky;
+	_Atomic int failed; /* calls that were made to fail */
 };
 
 extern struct vfs_watch vfs_watch;
 
 /* Before the first database is opened. */
-void	vfs_register(void);
+void vfs_register(void);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "gateway/turn/align.h"
 
-#define MAX	32
+#define MAX 32
 
 static uint32_t
 parse(const char *text, struct hf_item item[MAX])
@@ -30,8 +30,9 @@ parse(const char *text, struct hf_item item[MAX])
 
 		assert_true(n < MAX);
 		i->kind = HF_ITEM_MESSAGE;
-		i->role = p[0] == 'U' ? HF_ROLE_USER : p[0] == 'S' ?
-		    HF_ROLE_SYSTEM : HF_ROLE_ASSISTANT;
+		i->role = p[0] == 'U' ? HF_ROLE_USER :
+		    p[0] == 'S'	      ? HF_ROLE_SYSTEM :
+					HF_ROLE_ASSISTANT;
 		if (p[0] == 'C')
 			i->kind = HF_ITEM_TOOL_CALL;
 		if (p[0] == 'R') {
@@ -51,93 +52,82 @@ parse(const char *text, struct hf_item item[MAX])
 }
 
 struct row {
-	const char	*name;
+	const char *name;
 	enum hf_history_mode mode;
-	const char	*stored, *client;
+	const char *stored, *client;
 	enum hf_align_how how;
-	uint32_t	 keep, first_new;
-	const char	*heard;		/* "s<c" pairs, c '-' for not at all */
-	const char	*insert;	/* "c>s" pairs */
+	uint32_t keep, first_new;
+	const char *heard;  /* "s<c" pairs, c '-' for not at all */
+	const char *insert; /* "c>s" pairs */
 };
 
-#define AUTO	HF_HISTORY_AUTO
-#define FULL	HF_HISTORY_FULL
-#define DELTA	HF_HISTORY_DELTA
+#define AUTO HF_HISTORY_AUTO
+#define FULL HF_HISTORY_FULL
+#define DELTA HF_HISTORY_DELTA
 
 static const struct row rows[] = {
-	{ "nothing stored: all is new", AUTO, "", "U1 A1 U2",
-	    HF_ALIGN_FRESH, 0, 0, "", "" },
-	{ "whole stored list is a prefix: the tail is new", AUTO,
-	    "U1:1 A1:1", "U1 A1 U2", HF_ALIGN_PREFIX, 2, 2, "", "" },
-	{ "prefix with a tool result as tail", AUTO,
-	    "U1:1 C1:1 C2:1", "U1 C1 C2 R1 R2", HF_ALIGN_PREFIX, 3, 3,
-	    "", "" },
-	{ "nothing matches: all is new (thin client)", AUTO,
-	    "U1:1 A1:1", "U2", HF_ALIGN_DELTA, 2, 0, "", "" },
+	{ "nothing stored: all is new", AUTO, "", "U1 A1 U2", HF_ALIGN_FRESH, 0,
+	    0, "", "" },
+	{ "whole stored list is a prefix: the tail is new", AUTO, "U1:1 A1:1",
+	    "U1 A1 U2", HF_ALIGN_PREFIX, 2, 2, "", "" },
+	{ "prefix with a tool result as tail", AUTO, "U1:1 C1:1 C2:1",
+	    "U1 C1 C2 R1 R2", HF_ALIGN_PREFIX, 3, 3, "", "" },
+	{ "nothing matches: all is new (thin client)", AUTO, "U1:1 A1:1", "U2",
+	    HF_ALIGN_DELTA, 2, 0, "", "" },
 	{ "thin client says again what was said first", AUTO,
 	    "U1:1 A1:1 U2:2 A2:2", "U1", HF_ALIGN_DELTA, 4, 0, "", "" },
 	{ "thin client says again what was said last", AUTO,
 	    "U1:1 A1:1 U2:2 A2:2", "U2", HF_ALIGN_DELTA, 4, 0, "", "" },
-	{ "thin client with a greeting of its own", AUTO,
-	    "U1:1 A1:1", "A9 U2", HF_ALIGN_DELTA, 2, 0, "", "" },
-	{ "client without messages", AUTO, "U1:1 A1:1", "",
+	{ "thin client with a greeting of its own", AUTO, "U1:1 A1:1", "A9 U2",
 	    HF_ALIGN_DELTA, 2, 0, "", "" },
-	{ "changed assistant text is what was heard", AUTO,
-	    "U1:1 A1:1", "U1 A8 U2", HF_ALIGN_MERGED, 2, 2, "1<1", "" },
-	{ "heard in the middle", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "U1 A8 U2 A2 U3",
+	{ "client without messages", AUTO, "U1:1 A1:1", "", HF_ALIGN_DELTA, 2,
+	    0, "", "" },
+	{ "changed assistant text is what was heard", AUTO, "U1:1 A1:1",
+	    "U1 A8 U2", HF_ALIGN_MERGED, 2, 2, "1<1", "" },
+	{ "heard in the middle", AUTO, "U1:1 A1:1 U2:2 A2:2", "U1 A8 U2 A2 U3",
 	    HF_ALIGN_MERGED, 4, 4, "1<1", "" },
-	{ "missing assistant text was not heard", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "U1 U2 A2 U3",
-	    HF_ALIGN_MERGED, 4, 3, "1<-", "" },
-	{ "missing last assistant text was not heard", AUTO,
-	    "U1:1 A1:1", "U1 U2", HF_ALIGN_MERGED, 2, 1, "1<-", "" },
+	{ "missing assistant text was not heard", AUTO, "U1:1 A1:1 U2:2 A2:2",
+	    "U1 U2 A2 U3", HF_ALIGN_MERGED, 4, 3, "1<-", "" },
+	{ "missing last assistant text was not heard", AUTO, "U1:1 A1:1",
+	    "U1 U2", HF_ALIGN_MERGED, 2, 1, "1<-", "" },
 	{ "changed user item is an edit: a new branch", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "U1 A1 U9",
-	    HF_ALIGN_BRANCH, 2, 2, "", "" },
+	    "U1:1 A1:1 U2:2 A2:2", "U1 A1 U9", HF_ALIGN_BRANCH, 2, 2, "", "" },
 	{ "edit of the first item (client says full)", FULL,
-	    "U1:1 A1:1 U2:2 A2:2", "U9 A1 U2",
-	    HF_ALIGN_BRANCH, 0, 0, "", "" },
+	    "U1:1 A1:1 U2:2 A2:2", "U9 A1 U2", HF_ALIGN_BRANCH, 0, 0, "", "" },
 	{ "regeneration: ends with an input that was answered", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "U1 A1 U2",
-	    HF_ALIGN_BRANCH, 2, 2, "", "" },
+	    "U1:1 A1:1 U2:2 A2:2", "U1 A1 U2", HF_ALIGN_BRANCH, 2, 2, "", "" },
 	{ "regeneration of a turn with two inputs takes both again", AUTO,
-	    "U1:1 A1:1 U2:2 U3:2 A2:2", "U1 A1 U2 U3",
-	    HF_ALIGN_BRANCH, 2, 2, "", "" },
+	    "U1:1 A1:1 U2:2 U3:2 A2:2", "U1 A1 U2 U3", HF_ALIGN_BRANCH, 2, 2,
+	    "", "" },
 	{ "edit inside a turn begins where the turn begins", AUTO,
-	    "U1:1 A1:1 U2:2 U3:2 A2:2", "U1 A1 U2 U9",
-	    HF_ALIGN_BRANCH, 2, 2, "", "" },
-	{ "goes on after an earlier answer", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "U1 A1",
-	    HF_ALIGN_BRANCH, 2, 2, "", "" },
-	{ "greeting that nobody here made is inserted", AUTO,
-	    "U1:1 A1:1", "A9 U1 A1 U2", HF_ALIGN_MERGED, 2, 3, "", "0>0" },
-	{ "assistant item inserted in the middle", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "U1 A1 A9 U2 A2 U3",
-	    HF_ALIGN_MERGED, 4, 5, "", "2>2" },
-	{ "inserted before an answer that matches", AUTO,
-	    "U1:1 A1:1", "U1 A9 A1 U2", HF_ALIGN_MERGED, 2, 3, "", "1>1" },
-	{ "assistant item of the client's own at the end", AUTO,
-	    "U1:1 A1:1", "U1 A1 A9 U2", HF_ALIGN_PREFIX, 2, 2, "", "" },
+	    "U1:1 A1:1 U2:2 U3:2 A2:2", "U1 A1 U2 U9", HF_ALIGN_BRANCH, 2, 2,
+	    "", "" },
+	{ "goes on after an earlier answer", AUTO, "U1:1 A1:1 U2:2 A2:2",
+	    "U1 A1", HF_ALIGN_BRANCH, 2, 2, "", "" },
+	{ "greeting that nobody here made is inserted", AUTO, "U1:1 A1:1",
+	    "A9 U1 A1 U2", HF_ALIGN_MERGED, 2, 3, "", "0>0" },
+	{ "assistant item inserted in the middle", AUTO, "U1:1 A1:1 U2:2 A2:2",
+	    "U1 A1 A9 U2 A2 U3", HF_ALIGN_MERGED, 4, 5, "", "2>2" },
+	{ "inserted before an answer that matches", AUTO, "U1:1 A1:1",
+	    "U1 A9 A1 U2", HF_ALIGN_MERGED, 2, 3, "", "1>1" },
+	{ "assistant item of the client's own at the end", AUTO, "U1:1 A1:1",
+	    "U1 A1 A9 U2", HF_ALIGN_PREFIX, 2, 2, "", "" },
 	{ "a window of the newest items never shortens the store", AUTO,
 	    "U1:1 A1:1 U2:2 A2:2", "A2 U3", HF_ALIGN_WINDOW, 4, 1, "", "" },
-	{ "a wider window", AUTO,
-	    "U1:1 A1:1 U2:2 A2:2", "A1 U2 A2 U3",
+	{ "a wider window", AUTO, "U1:1 A1:1 U2:2 A2:2", "A1 U2 A2 U3",
 	    HF_ALIGN_WINDOW, 4, 3, "", "" },
-	{ "one repeated user item is no window", AUTO,
-	    "U1:1 A1:1 U2:2", "U2", HF_ALIGN_DELTA, 3, 0, "", "" },
-	{ "client that hides tool steps", AUTO,
-	    "U1:1 C1:1 R1:2 A1:2", "U1 A1 U2",
-	    HF_ALIGN_PREFIX, 4, 2, "", "" },
-	{ "changed tool result is an edit", AUTO,
-	    "U1:1 C1:1 R1:2 A1:2", "U1 C1 R9",
-	    HF_ALIGN_BRANCH, 2, 2, "", "" },
-	{ "delta: all is new, whatever matches", DELTA,
-	    "U1:1 A1:1", "U1 A1 U2", HF_ALIGN_DELTA, 2, 0, "", "" },
-	{ "full: the list is the truth", FULL,
-	    "U1:1 A1:1", "U9", HF_ALIGN_BRANCH, 0, 0, "", "" },
-	{ "same list, nothing new", AUTO,
-	    "U1:1 A1:1", "U1 A1", HF_ALIGN_PREFIX, 2, 2, "", "" },
+	{ "one repeated user item is no window", AUTO, "U1:1 A1:1 U2:2", "U2",
+	    HF_ALIGN_DELTA, 3, 0, "", "" },
+	{ "client that hides tool steps", AUTO, "U1:1 C1:1 R1:2 A1:2",
+	    "U1 A1 U2", HF_ALIGN_PREFIX, 4, 2, "", "" },
+	{ "changed tool result is an edit", AUTO, "U1:1 C1:1 R1:2 A1:2",
+	    "U1 C1 R9", HF_ALIGN_BRANCH, 2, 2, "", "" },
+	{ "delta: all is new, whatever matches", DELTA, "U1:1 A1:1", "U1 A1 U2",
+	    HF_ALIGN_DELTA, 2, 0, "", "" },
+	{ "full: the list is the truth", FULL, "U1:1 A1:1", "U9",
+	    HF_ALIGN_BRANCH, 0, 0, "", "" },
+	{ "same list, nothing new", AUTO, "U1:1 A1:1", "U1 A1", HF_ALIGN_PREFIX,
+	    2, 2, "", "" },
 	{ "branch below a later insertion copies the client's list", AUTO,
 	    "A9:2^ U1:1 A1:1 U2:2 A2:2 U3:3 A3:3", "A9 U1 A1 U2 A2 U8",
 	    HF_ALIGN_BRANCH, 0, 0, "", "" },
@@ -156,8 +146,7 @@ check(const struct row *r, const struct hf_align *al)
 			    at > 0 ? " " : "", al->heard[i].s);
 		else
 			snprintf(heard + at, sizeof(heard) - at, "%s%u<%u",
-			    at > 0 ? " " : "", al->heard[i].s,
-			    al->heard[i].c);
+			    at > 0 ? " " : "", al->heard[i].s, al->heard[i].c);
 	}
 	for (uint32_t i = 0; i < al->n_insert; i++) {
 		size_t at = strlen(insert);
@@ -211,7 +200,7 @@ static void
 test_all_short_lists(void **state)
 {
 	static const char *const word[] = { "U1", "A1", "U2", "C1", "R1",
-	    "S1" };
+		"S1" };
 	struct hf_item stored[MAX], client[MAX];
 	struct hf_arena a;
 	struct hf_align al;
@@ -235,7 +224,8 @@ test_all_short_lists(void **state)
 		for (int mode = AUTO; mode <= DELTA; mode++) {
 			hf_arena_init(&a, 0);
 			assert_int_equal(hf_align((enum hf_history_mode)mode,
-			    stored, n, client, m, &a, &al), 0);
+					     stored, n, client, m, &a, &al),
+			    0);
 			assert_true(al.keep <= n && al.first_new <= m);
 			if (al.how != HF_ALIGN_BRANCH)
 				assert_int_equal(al.keep, n);
@@ -245,7 +235,7 @@ test_all_short_lists(void **state)
 			for (uint32_t i = 0; i < al.n_heard; i++)
 				assert_true(al.heard[i].s < al.keep &&
 				    (i == 0 ||
-				    al.heard[i - 1].s < al.heard[i].s));
+					al.heard[i - 1].s < al.heard[i].s));
 			for (uint32_t i = 0; i < al.n_insert; i++)
 				assert_true(al.insert[i].s < n &&
 				    al.insert[i].c < al.first_new);
@@ -264,8 +254,8 @@ main(void)
 
 	for (size_t i = 0; i < hf_countof(rows); i++)
 		t[n++] = (struct CMUnitTest){ .name = rows[i].name,
-		    .test_func = test_row,
-		    .initial_state = (void *)(uintptr_t)&rows[i] };
+			.test_func = test_row,
+			.initial_state = (void *)(uintptr_t)&rows[i] };
 	t[n++] = (struct CMUnitTest)cmocka_unit_test(test_heard_counts);
 	t[n++] = (struct CMUnitTest)cmocka_unit_test(test_all_short_lists);
 	return _cmocka_run_group_tests("align", t, n, NULL, NULL);

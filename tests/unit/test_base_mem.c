@@ -29,10 +29,10 @@ buf_grows_and_caps(void **state)
 	hf_buf_put(&b, NULL, 0);
 	assert_true(hf_buf_ok(&b));
 	assert_string_equal(b.data, "123456");
-	hf_buf_puts(&b, "78901");	/* one too many */
+	hf_buf_puts(&b, "78901"); /* one too many */
 	assert_false(hf_buf_ok(&b));
 	assert_int_equal(b.size, 6);
-	hf_buf_putc(&b, 'x');		/* stays failed */
+	hf_buf_putc(&b, 'x'); /* stays failed */
 	assert_int_equal(b.size, 6);
 	hf_buf_reset(&b);
 	assert_true(hf_buf_ok(&b));
@@ -132,7 +132,7 @@ ids(void **state)
 	assert_true(hf_id_valid(hf_str(a.s), "turn_"));
 	assert_false(hf_id_valid(hf_str(a.s), "ses_"));
 	assert_string_equal(hf_id_random_part(&a), a.s + 5);
-	a.s[10] = 'i';			/* not in the alphabet */
+	a.s[10] = 'i'; /* not in the alphabet */
 	assert_false(hf_id_valid(hf_str(a.s), "turn_"));
 	assert_false(hf_id_valid(HF_STR("turn_short"), "turn_"));
 	b.s[10] = '\0';
@@ -153,16 +153,18 @@ frames(void **state)
 	hf_buf_puts(&b, "next");
 	for (size_t n = 0; n < 11; n++)
 		assert_int_equal(hf_frame_decode((struct hf_str){ b.data, n },
-		    100, &payload, &e), 0);
-	assert_int_equal(hf_frame_decode(hf_buf_str(&b), 100, &payload, &e),
-	    11);
+				     100, &payload, &e),
+		    0);
+	assert_int_equal(
+	    hf_frame_decode(hf_buf_str(&b), 100, &payload, &e), 11);
 	assert_true(hf_str_is(payload, "{\"v\":1}"));
-	assert_int_equal(hf_frame_decode(hf_buf_str(&b), 6, &payload, &e),
-	    HF_EPROTO);
-	assert_int_equal(hf_frame_decode(HF_STR("\0\0\0\0"), 6, &payload, &e),
-	    HF_EPROTO);
+	assert_int_equal(
+	    hf_frame_decode(hf_buf_str(&b), 6, &payload, &e), HF_EPROTO);
+	assert_int_equal(
+	    hf_frame_decode(HF_STR("\0\0\0\0"), 6, &payload, &e), HF_EPROTO);
 	assert_int_equal(hf_frame_decode(HF_STR("\xff\xff\xff\xff"),
-	    HF_FRAME_MAX_REPLY, &payload, &e), HF_EPROTO);
+			     HF_FRAME_MAX_REPLY, &payload, &e),
+	    HF_EPROTO);
 	hf_buf_free(&b);
 }
 
@@ -181,13 +183,13 @@ backoff(void **state)
 	assert_int_equal(hf_backoff_ms(0, 1000, 30000, 0, fixed, &u), 1500);
 	assert_int_equal(hf_backoff_ms(3, 1000, 30000, 0, fixed, &u), 8500);
 	assert_int_equal(hf_backoff_ms(5, 1000, 30000, 0, fixed, &u), 30000);
-	assert_int_equal(hf_backoff_ms(4000000000u, 1000, 30000, 0, fixed,
-	    &u), 30000);
+	assert_int_equal(
+	    hf_backoff_ms(4000000000u, 1000, 30000, 0, fixed, &u), 30000);
 	/* The provider's hint is a floor, with jitter above it. */
-	assert_int_equal(hf_backoff_ms(0, 1000, 30000, 20000, fixed, &u),
-	    20500);
-	assert_int_equal(hf_backoff_ms(0, 1000, 30000, 90000, fixed, &u),
-	    90500);
+	assert_int_equal(
+	    hf_backoff_ms(0, 1000, 30000, 20000, fixed, &u), 20500);
+	assert_int_equal(
+	    hf_backoff_ms(0, 1000, 30000, 90000, fixed, &u), 90500);
 	for (int i = 0; i < 1000; i++) {
 		double r = hf_backoff_random(NULL);
 

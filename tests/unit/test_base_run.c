@@ -273,7 +273,7 @@ fault_points(void **state)
 	setenv("HF_FAULT", "a=fail,bb=fail@3", 1);
 	assert_false(hf_fault("b"));
 	assert_true(hf_fault("a"));
-	assert_false(hf_fault("a"));	/* the first time only */
+	assert_false(hf_fault("a")); /* the first time only */
 	assert_false(hf_fault("bb"));
 	assert_false(hf_fault("bb"));
 	assert_true(hf_fault("bb"));

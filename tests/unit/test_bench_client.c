@@ -22,7 +22,7 @@
 #include "bench/providers.h"
 #include "bench/server.h"
 
-#define CONVS	40		/* of the suite are played */
+#define CONVS 40 /* of the suite are played */
 
 /* --- plays against a provider that fails ---------------------------------- */
 
@@ -32,7 +32,9 @@ serve(const struct hf_suite *suite, const char *faults, const char *log,
 {
 	struct hf_manifest m;
 	struct hf_providers_conf conf = { .base = event_base_new(),
-	    .suite = suite, .manifest = &m, .log = fopen(log, "we") };
+		.suite = suite,
+		.manifest = &m,
+		.log = fopen(log, "we") };
 	struct hf_providers *p = hf_providers_new(&conf);
 	json_t *root = json_loads(faults, 0, NULL);
 	struct hf_error e;
@@ -68,10 +70,10 @@ end(pid_t pid)
 static unsigned all_convs;
 
 struct outcome {
-	unsigned	turns;
+	unsigned turns;
 	struct hf_counts n;
-	unsigned	preserved;
-	unsigned	ticks;
+	unsigned preserved;
+	unsigned ticks;
 };
 
 static void
@@ -106,11 +108,19 @@ play(const char *faults, bool stream, unsigned retries)
 {
 	char log[] = "/tmp/hf-test-client-XXXXXX", url[64];
 	struct outcome o = { 0 };
-	struct hf_play_conf c = { .n_system = 1, .n_run = 1,
-	    .concurrency = CONVS, .api_key = "k", .full_history = true,
-	    .stream = stream, .local = true, .retries = retries,
-	    .timeout_ms = 20000, .quiet = true, .tick = count_tick,
-	    .tick_arg = &o.ticks, .tick_ms = 1 };
+	struct hf_play_conf c = { .n_system = 1,
+		.n_run = 1,
+		.concurrency = CONVS,
+		.api_key = "k",
+		.full_history = true,
+		.stream = stream,
+		.local = true,
+		.retries = retries,
+		.timeout_ms = 20000,
+		.quiet = true,
+		.tick = count_tick,
+		.tick_arg = &o.ticks,
+		.tick_ms = 1 };
 	struct hf_suite *suite = some(&o.turns);
 	struct hf_plays plays;
 	json_t *examples = json_array();
@@ -131,8 +141,7 @@ play(const char *faults, bool stream, unsigned retries)
 	assert_int_equal(hf_play_all(&c, &plays, &e), 0);
 	end(pid);
 	hf_judge_answers(&c, &plays, &o.n);
-	assert_int_equal(hf_judge_log(&c, &plays, log, &o.n, examples, &e),
-	    0);
+	assert_int_equal(hf_judge_log(&c, &plays, log, &o.n, examples, &e), 0);
 	unlink(log);
 	for (unsigned i = 0; i < plays.n_play; i++)
 		o.preserved += plays.play[i].preserved;
@@ -149,15 +158,17 @@ static void
 once(void **state)
 {
 	static const char *const fault[] = { "close", "reset", "cut",
-	    "cut_reset" };
+		"cut_reset" };
 	char faults[160];
 
 	(void)state;
 	for (unsigned i = 0; i < 2 * hf_countof(fault); i++) {
 		struct outcome o;
 
-		snprintf(faults, sizeof(faults), "{\"faults\":[{\"attempt\":"
-		    "1,\"fault\":\"%s\",\"chunks\":1}]}", fault[i / 2]);
+		snprintf(faults, sizeof(faults),
+		    "{\"faults\":[{\"attempt\":"
+		    "1,\"fault\":\"%s\",\"chunks\":1}]}",
+		    fault[i / 2]);
 		o = play(faults, i % 2 != 0, 3);
 		assert_int_equal(o.preserved, CONVS);
 		assert_int_equal(o.n.errors, 0);
@@ -176,8 +187,8 @@ once(void **state)
 static void
 never(void **state)
 {
-	struct outcome o = play("{\"faults\":[{\"fault\":\"close\"}]}",
-	    false, 2);
+	struct outcome o =
+	    play("{\"faults\":[{\"fault\":\"close\"}]}", false, 2);
 
 	(void)state;
 	assert_int_equal(o.preserved, 0);
@@ -193,8 +204,8 @@ never(void **state)
 static void
 answered(void **state)
 {
-	struct outcome o = play("{\"faults\":[{\"fault\":\"http_503\"}]}",
-	    false, 5);
+	struct outcome o =
+	    play("{\"faults\":[{\"fault\":\"http_503\"}]}", false, 5);
 
 	(void)state;
 	assert_int_equal(o.n.errors, CONVS);
@@ -206,9 +217,13 @@ answered(void **state)
 static void
 refused(void **state)
 {
-	struct hf_play_conf c = { .n_system = 1, .n_run = 1,
-	    .concurrency = CONVS, .local = true, .retries = 1,
-	    .timeout_ms = 20000, .quiet = true };
+	struct hf_play_conf c = { .n_system = 1,
+		.n_run = 1,
+		.concurrency = CONVS,
+		.local = true,
+		.retries = 1,
+		.timeout_ms = 20000,
+		.quiet = true };
 	unsigned turns;
 	struct hf_suite *suite = some(&turns);
 	struct hf_plays plays;
@@ -218,7 +233,7 @@ refused(void **state)
 	(void)state;
 	c.suite = suite;
 	c.system[0] = (struct hf_play_system){ "direct", "m", false };
-	c.url = "http://127.0.0.1:1/v1";	/* tcpmux: nobody there */
+	c.url = "http://127.0.0.1:1/v1"; /* tcpmux: nobody there */
 	assert_int_equal(hf_play_all(&c, &plays, &e), 0);
 	hf_judge_answers(&c, &plays, &n);
 	assert_int_equal(n.errors, CONVS);
@@ -228,10 +243,11 @@ refused(void **state)
 	some_free(suite);
 }
 
-/* --- what a retry looks like ------------------------------------------------ */
+/* --- what a retry looks like ------------------------------------------------
+ */
 
 struct record {
-	FILE	*f;
+	FILE *f;
 	unsigned n;
 };
 
@@ -250,9 +266,9 @@ on_request(void *arg, struct hf_sreq *rq)
 		hf_sreq_close(rq, false);
 		return;
 	}
-	hf_sreq_reply(rq, 200, "", "application/json", HF_STR(
-	    "{\"choices\":[{\"message\":{\"content\":\"a\"},"
-	    "\"finish_reason\":\"stop\"}]}"));
+	hf_sreq_reply(rq, 200, "", "application/json",
+	    HF_STR("{\"choices\":[{\"message\":{\"content\":\"a\"},"
+		   "\"finish_reason\":\"stop\"}]}"));
 }
 
 static void
@@ -264,8 +280,8 @@ record(const char *path, int ready)
 	struct hf_error e;
 	unsigned port;
 
-	if (r.f == NULL || hf_server_new(&s, base, "127.0.0.1:0", on_request,
-	    &r, &e) != 0)
+	if (r.f == NULL ||
+	    hf_server_new(&s, base, "127.0.0.1:0", on_request, &r, &e) != 0)
 		_exit(1);
 	port = hf_server_port(s);
 	if (write(ready, &port, sizeof(port)) == sizeof(port))
@@ -289,12 +305,11 @@ static void
 same_again(void **state)
 {
 	char path[] = "/tmp/hf-test-record-XXXXXX", url[64], line[128];
-	static const char *const want[] = {
-		"s1|k1|{\"n\":1}\n", "s1|k1|{\"n\":1}\n",
-		"s1||{\"n\":2}\n", "s1||{\"n\":2}\n"
+	static const char *const want[] = { "s1|k1|{\"n\":1}\n",
+		"s1|k1|{\"n\":1}\n", "s1||{\"n\":2}\n", "s1||{\"n\":2}\n" };
+	struct hf_client_conf conf = {
+		.url = url, .local = true, .timeout_ms = 20000, .retries = 5
 	};
-	struct hf_client_conf conf = { .url = url, .local = true,
-	    .timeout_ms = 20000, .retries = 5 };
 	struct hf_client *c;
 	struct hf_error e;
 	unsigned left = 2, i = 0;
@@ -329,7 +344,8 @@ same_again(void **state)
 	unlink(path);
 }
 
-/* --- the killer -------------------------------------------------------------- */
+/* --- the killer --------------------------------------------------------------
+ */
 
 /* A child of ours that waits, under this command line. */
 static pid_t
@@ -347,13 +363,13 @@ child(const char *role)
 	if (pid == 0) {
 		dup2(out[1], 1);
 		dup2(in[0], 0);
-		if (fcntl(in[1], F_SETFD, 0) == 0)	/* never at its end */
+		if (fcntl(in[1], F_SETFD, 0) == 0) /* never at its end */
 			execv("/bin/sh", argv);
 		_exit(127);
 	}
 	close(out[1]);
 	close(in[0]);
-	assert_int_equal(read(out[0], text, 1), 1);	/* after exec */
+	assert_int_equal(read(out[0], text, 1), 1); /* after exec */
 	close(out[0]);
 	close(in[1]);
 	free(value);
@@ -369,7 +385,7 @@ kills(void **state)
 	int status;
 
 	(void)state;
-	hf_killer_init(&k, getppid(), 1);	/* not their parent */
+	hf_killer_init(&k, getppid(), 1); /* not their parent */
 	hf_killer_kill(&k);
 	assert_int_equal(waitpid(-1, &status, WNOHANG), 0);
 	hf_killer_init(&k, getpid(), 1);

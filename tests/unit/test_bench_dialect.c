@@ -34,7 +34,9 @@ check(const struct hf_bench_dialect *d, const struct hf_bench_headers *h,
 	return rc == 0 ? NULL : r.message;
 }
 
-struct row { const char *body, *says; };
+struct row {
+	const char *body, *says;
+};
 
 static void
 check_rows(const struct hf_bench_dialect *d, const struct row *t, size_t n)
@@ -51,19 +53,22 @@ check_rows(const struct hf_bench_dialect *d, const struct row *t, size_t n)
 			fail_msg("taken: %s", t[i].body);
 		assert_int_equal(status, 400);
 		if (strstr(msg, t[i].says) == NULL)
-			fail_msg("%s: says \"%s\", not \"%s\"", t[i].body,
-			    msg, t[i].says);
+			fail_msg("%s: says \"%s\", not \"%s\"", t[i].body, msg,
+			    t[i].says);
 	}
 }
 
-#define O(rest)		"{\"model\":\"m\",\"messages\":[" rest "]}"
-#define OP(rest)	"{\"model\":\"m\",\"messages\":[" USER "]," rest "}"
-#define USER		"{\"role\":\"user\",\"content\":\"u\"}"
-#define CALL(id)	"{\"id\":\"" id "\",\"type\":\"function\"," \
+#define O(rest) "{\"model\":\"m\",\"messages\":[" rest "]}"
+#define OP(rest) "{\"model\":\"m\",\"messages\":[" USER "]," rest "}"
+#define USER "{\"role\":\"user\",\"content\":\"u\"}"
+#define CALL(id)                                    \
+	"{\"id\":\"" id "\",\"type\":\"function\"," \
 	"\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
-#define CALLS(c)	"{\"role\":\"assistant\",\"content\":null," \
+#define CALLS(c)                                    \
+	"{\"role\":\"assistant\",\"content\":null," \
 	"\"tool_calls\":[" c "]}"
-#define RESULT(id)	"{\"role\":\"tool\",\"tool_call_id\":\"" id "\"," \
+#define RESULT(id)                                        \
+	"{\"role\":\"tool\",\"tool_call_id\":\"" id "\"," \
 	"\"content\":\"r\"}"
 
 static void
@@ -73,21 +78,26 @@ openai_requests(void **state)
 		{ O(USER), NULL },
 		{ O("{\"role\":\"system\",\"content\":\"s\"}," USER), NULL },
 		{ O("{\"role\":\"developer\",\"content\":[{\"type\":\"text\","
-		    "\"text\":\"s\"}]}," USER "," USER), NULL },
+		    "\"text\":\"s\"}]}," USER "," USER),
+		    NULL },
 		{ O("{\"role\":\"user\",\"content\":\"\"}"), NULL },
-		{ O(USER "," CALLS(CALL("a") "," CALL("b")) "," RESULT("b")
-		    "," RESULT("a")), NULL },
+		{ O(USER "," CALLS(CALL("a") "," CALL("b")) "," RESULT(
+		      "b") "," RESULT("a")),
+		    NULL },
 		{ OP("\"tools\":[{\"type\":\"function\",\"function\":{"
-		    "\"name\":\"f\",\"parameters\":{}}}],\"tool_choice\":"
-		    "\"auto\",\"parallel_tool_calls\":false"), NULL },
+		     "\"name\":\"f\",\"parameters\":{}}}],\"tool_choice\":"
+		     "\"auto\",\"parallel_tool_calls\":false"),
+		    NULL },
 		{ OP("\"stream\":true,\"stream_options\":{\"include_usage\":"
-		    "true},\"user\":\"x\",\"temperature\":0.5,\"stop\":[\"a\"]"
-		    ",\"seed\":7,\"max_completion_tokens\":9"), NULL },
+		     "true},\"user\":\"x\",\"temperature\":0.5,\"stop\":[\"a\"]"
+		     ",\"seed\":7,\"max_completion_tokens\":9"),
+		    NULL },
 		{ "[]", "could not parse" },
 		{ "{\"messages\":[" USER "]}", "must provide a model" },
 		{ "{\"model\":\"m\"}", "Missing required parameter" },
 		{ O(""), "empty array" },
-		{ OP("\"session_id\":\"s\""), "Unrecognized request argument "
+		{ OP("\"session_id\":\"s\""),
+		    "Unrecognized request argument "
 		    "supplied: session_id" },
 		{ OP("\"system\":\"s\""), "Unrecognized" },
 		{ O("{\"role\":\"user\",\"content\":\"u\",\"heard\":1}"),
@@ -99,19 +109,22 @@ openai_requests(void **state)
 		{ O("{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}"),
 		    "Invalid type" },
 		{ O("{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\""
-		    "}]}"), "Invalid value for a content part" },
+		    "}]}"),
+		    "Invalid value for a content part" },
 		{ O("{\"role\":\"assistant\",\"content\":null}"),
 		    "expected a string, got null" },
 		{ O(USER "," RESULT("a")), "must be a response" },
 		{ O(USER "," CALLS(CALL("a"))), "must be followed by" },
 		{ O(USER "," CALLS(CALL("a")) "," USER), "must be followed" },
-		{ O(USER "," CALLS(CALL("a") "," CALL("b")) "," RESULT("a")
-		    "," USER), "did not have response messages: b" },
-		{ O(USER "," CALLS(CALL("a")) "," RESULT("a") ","
-		    RESULT("a")), "must be a response" },
-		{ O(USER "," CALLS("") ), "empty array" },
+		{ O(USER "," CALLS(CALL("a") "," CALL("b")) "," RESULT(
+		      "a") "," USER),
+		    "did not have response messages: b" },
+		{ O(USER "," CALLS(CALL("a")) "," RESULT("a") "," RESULT("a")),
+		    "must be a response" },
+		{ O(USER "," CALLS("")), "empty array" },
 		{ O(USER "," CALLS(CALL("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		    "aaaaaaaaaaa")) "," RESULT("a")), "string too long" },
+					"aaaaaaaaaaa")) "," RESULT("a")),
+		    "string too long" },
 		{ O("{\"role\":\"tool\",\"content\":\"r\"}"),
 		    "Missing required parameter" },
 		{ OP("\"temperature\":2.5"), "'temperature'" },
@@ -124,7 +137,8 @@ openai_requests(void **state)
 		{ OP("\"tool_choice\":\"auto\""), "only allowed when" },
 		{ OP("\"parallel_tool_calls\":true"), "only allowed when" },
 		{ OP("\"tools\":[{\"type\":\"function\",\"function\":{"
-		    "\"name\":\"a b\"}}]"), "does not match pattern" },
+		     "\"name\":\"a b\"}}]"),
+		    "does not match pattern" },
 		{ OP("\"tools\":[{\"name\":\"f\",\"input_schema\":{}}]"),
 		    "Unknown parameter" },
 	};
@@ -133,21 +147,23 @@ openai_requests(void **state)
 	check_rows(&hf_bench_openai, t, hf_countof(t));
 }
 
-#define A(msgs)		"{\"model\":\"m\",\"max_tokens\":9,\"messages\":[" \
-	msgs "]}"
-#define AP(rest)	"{\"model\":\"m\",\"max_tokens\":9,\"messages\":[" \
-	USER "]," rest "}"
-#define AT(msgs)	"{\"model\":\"m\",\"max_tokens\":9,\"tools\":[" \
+#define A(msgs) "{\"model\":\"m\",\"max_tokens\":9,\"messages\":[" msgs "]}"
+#define AP(rest) \
+	"{\"model\":\"m\",\"max_tokens\":9,\"messages\":[" USER "]," rest "}"
+#define AT(msgs)                                                    \
+	"{\"model\":\"m\",\"max_tokens\":9,\"tools\":["             \
 	"{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]," \
 	"\"messages\":[" msgs "]}"
-#define BOT		"{\"role\":\"assistant\",\"content\":\"b\"}"
-#define USES(b)		"{\"role\":\"assistant\",\"content\":[" b "]}"
-#define USE(id)		"{\"type\":\"tool_use\",\"id\":\"" id "\"," \
+#define BOT "{\"role\":\"assistant\",\"content\":\"b\"}"
+#define USES(b) "{\"role\":\"assistant\",\"content\":[" b "]}"
+#define USE(id)                                     \
+	"{\"type\":\"tool_use\",\"id\":\"" id "\"," \
 	"\"name\":\"f\",\"input\":{}}"
-#define GIVES(b)	"{\"role\":\"user\",\"content\":[" b "]}"
-#define GIVE(id)	"{\"type\":\"tool_result\",\"tool_use_id\":\"" id \
+#define GIVES(b) "{\"role\":\"user\",\"content\":[" b "]}"
+#define GIVE(id)                                          \
+	"{\"type\":\"tool_result\",\"tool_use_id\":\"" id \
 	"\",\"content\":\"r\"}"
-#define TEXT(t)		"{\"type\":\"text\",\"text\":\"" t "\"}"
+#define TEXT(t) "{\"type\":\"text\",\"text\":\"" t "\"}"
 
 static void
 anthropic_requests(void **state)
@@ -157,20 +173,23 @@ anthropic_requests(void **state)
 		{ A(USER "," BOT "," USER), NULL },
 		{ A(USER "," USER), NULL },
 		{ AP("\"system\":\"s\",\"stream\":true,\"temperature\":1,"
-		    "\"metadata\":{\"user_id\":\"x\"}"), NULL },
+		     "\"metadata\":{\"user_id\":\"x\"}"),
+		    NULL },
 		{ AP("\"system\":[" TEXT("s") "]"), NULL },
-		{ AT(USER "," USES(USE("a") "," USE("b")) ","
-		    GIVES(GIVE("b") "," GIVE("a") "," TEXT("t"))), NULL },
+		{ AT(USER "," USES(USE("a") "," USE("b")) "," GIVES(
+		      GIVE("b") "," GIVE("a") "," TEXT("t"))),
+		    NULL },
 		/* two user messages in a row are one to the service */
-		{ AT(USER "," USES(USE("a") "," USE("b")) "," GIVES(GIVE("a"))
-		    "," GIVES(GIVE("b"))), NULL },
+		{ AT(USER "," USES(USE("a") "," USE("b")) "," GIVES(
+		      GIVE("a")) "," GIVES(GIVE("b"))),
+		    NULL },
 		{ "[]", "not valid JSON" },
 		{ "{\"max_tokens\":9,\"messages\":[" USER "]}",
 		    "model: Field required" },
 		{ "{\"model\":\"m\",\"messages\":[" USER "]}",
 		    "max_tokens: Field required" },
-		{ "{\"model\":\"m\",\"max_tokens\":0,\"messages\":[" USER
-		    "]}", "greater than or equal to 1" },
+		{ "{\"model\":\"m\",\"max_tokens\":0,\"messages\":[" USER "]}",
+		    "greater than or equal to 1" },
 		{ "{\"model\":\"m\",\"max_tokens\":9}",
 		    "messages: Field required" },
 		{ A(""), "at least one message" },
@@ -204,21 +223,25 @@ anthropic_requests(void **state)
 		{ AT(USER "," USES(USE("a"))), "prefill" },
 		{ AT(USER "," USES(USE("a")) "," USER),
 		    "without `tool_result` blocks immediately after: a" },
-		{ AT(USER "," USES(USE("a") "," USE("b")) ","
-		    GIVES(GIVE("a"))), "immediately after: b" },
-		{ AT(USER "," USES(USE("a")) "," GIVES(TEXT("t") ","
-		    GIVE("a"))), "immediately after: a" },
-		{ AT(USER "," USES(USE("a") "," USE("b")) "," GIVES(GIVE("a")
-		    "," TEXT("t") "," GIVE("b"))), "immediately after: b" },
+		{ AT(USER "," USES(USE("a") "," USE("b")) "," GIVES(GIVE("a"))),
+		    "immediately after: b" },
+		{ AT(USER
+		      "," USES(USE("a")) "," GIVES(TEXT("t") "," GIVE("a"))),
+		    "immediately after: a" },
+		{ AT(USER "," USES(USE("a") "," USE("b")) "," GIVES(
+		      GIVE("a") "," TEXT("t") "," GIVE("b"))),
+		    "immediately after: b" },
 		{ AT(GIVES(GIVE("a"))), "unexpected `tool_use_id`" },
-		{ AT(USER "," USES(USE("a")) "," GIVES(GIVE("a") ","
-		    GIVE("c"))), "unexpected `tool_use_id`" },
+		{ AT(USER
+		      "," USES(USE("a")) "," GIVES(GIVE("a") "," GIVE("c"))),
+		    "unexpected `tool_use_id`" },
 		{ A(USER "," USES(USE("a")) "," GIVES(GIVE("a"))),
 		    "must define tools" },
 		{ AT(USER "," USES(USE("a.b")) "," GIVES(GIVE("a.b"))),
 		    "should match pattern" },
 		{ A(USER "," USES("{\"type\":\"thinking\",\"thinking\":\"t\","
-		    "\"signature\":\"s\"}") "," USER), "Invalid `signature`" },
+				  "\"signature\":\"s\"}") "," USER),
+		    "Invalid `signature`" },
 		{ A(GIVES(USE("a"))), "Input tag 'tool_use'" },
 	};
 
@@ -263,13 +286,18 @@ headers(void **state)
 static void
 views(void **state)
 {
-	json_t *o = json_loads(O("{\"role\":\"system\",\"content\":\"s\"},"
-	    USER "," CALLS(CALL("a") "," CALL("b")) "," RESULT("b") ","
-	    RESULT("a") ",{\"role\":\"user\",\"content\":[" TEXT("x") ","
-	    TEXT("y") "]}"), 0, NULL);
-	json_t *a = json_loads("{\"system\":[" TEXT("s") "],\"messages\":["
-	    USER "," USES(USE("a") "," USE("b")) "," GIVES(GIVE("b") ","
-	    GIVE("a") "," TEXT("x") "," TEXT("y")) "]}", 0, NULL);
+	json_t *o = json_loads(
+	    O("{\"role\":\"system\",\"content\":\"s\"}," USER
+	      "," CALLS(CALL("a") "," CALL("b")) "," RESULT("b") "," RESULT(
+		  "a") ",{\"role\":\"user\",\"content\":"
+		       "[" TEXT("x") "," TEXT("y") "]}"),
+	    0, NULL);
+	json_t *a = json_loads(
+	    "{\"system\":[" TEXT("s") "],\"messages\":[" USER
+				      "," USES(USE("a") "," USE("b")) "," GIVES(
+					  GIVE("b") "," GIVE("a") "," TEXT(
+					      "x") "," TEXT("y")) "]}",
+	    0, NULL);
 	json_t *vo, *va;
 
 	(void)state;
@@ -316,7 +344,7 @@ streams(void **state)
 	} t[] = {
 		{ &hf_bench_openai, "delta", "content", "data: [DONE]\n\n" },
 		{ &hf_bench_anthropic, "delta", "text",
-		  "data: {\"type\":\"message_stop\"}\n\n" },
+		    "data: {\"type\":\"message_stop\"}\n\n" },
 	};
 	char text[] = "Two words, \xc3\xa9 and \"quotes\".";
 	struct hf_answer ans = { .text = text };
@@ -341,8 +369,8 @@ streams(void **state)
 		hf_buf_putstr(&all, hf_buf_str(&s.tail));
 		collect(&got, hf_buf_str(&all), t[i].a, t[i].b);
 		assert_string_equal(got.data, text);
-		assert_string_equal(all.data + all.size - strlen(t[i].end),
-		    t[i].end);
+		assert_string_equal(
+		    all.data + all.size - strlen(t[i].end), t[i].end);
 		t[i].d->plain(&plain, &r);
 		o = json_loadb(plain.data, plain.size, 0, NULL);
 		assert_non_null(o);

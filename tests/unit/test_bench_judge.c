@@ -23,16 +23,16 @@
 #include "bench/providers.h"
 #include "bench/report.h"
 
-#define BASELINE	0
-#define HOLDFAST	1
+#define BASELINE 0
+#define HOLDFAST 1
 
 struct world {
-	struct hf_suite	*suite;
+	struct hf_suite *suite;
 	struct hf_play_conf conf;
-	struct hf_plays	 plays;
+	struct hf_plays plays;
 	struct hf_counts n;
-	json_t		*log;		/* array of entries */
-	json_t		*examples;
+	json_t *log; /* array of entries */
+	json_t *examples;
 };
 
 static json_t *
@@ -61,8 +61,8 @@ static json_t *
 entry(const struct hf_play *p, const char *provider, const char *fault,
     json_t *view)
 {
-	return json_pack("{s:s,s:s,s:s,s:o}", "provider", provider,
-	    "fault", fault, "user", p->user, "messages", view);
+	return json_pack("{s:s,s:s,s:s,s:o}", "provider", provider, "fault",
+	    fault, "user", p->user, "messages", view);
 }
 
 static void
@@ -81,18 +81,19 @@ make_play(struct world *w, struct hf_play *p, unsigned system, unsigned conv)
 	probe = p->c->n_user - 1;
 	for (unsigned k = 0; k < probe; k++) {
 		p->answer[k] = hf_xstrdup(p->c->assistant[k]);
-		json_array_append_new(w->log, entry(p, "primary", "none",
-		    right_view(p, k, false)));
+		json_array_append_new(w->log,
+		    entry(p, "primary", "none", right_view(p, k, false)));
 	}
-	json_array_append_new(w->log, entry(p, "primary", "silence",
-	    right_view(p, probe, false)));
-	json_array_append_new(w->log, entry(p, "fallback", "none",
-	    right_view(p, probe, system == BASELINE)));
+	json_array_append_new(w->log,
+	    entry(p, "primary", "silence", right_view(p, probe, false)));
+	json_array_append_new(w->log,
+	    entry(p, "fallback", "none",
+		right_view(p, probe, system == BASELINE)));
 	if (system == BASELINE)
 		p->answer[probe] = hf_xstrdup(HF_ANSWER_UNKNOWN);
 	else
 		assert_true(asprintf(&p->answer[probe], "You told me: %s.",
-		    p->c->fact) > 0);
+				p->c->fact) > 0);
 	p->n_answered = p->c->n_user;
 	p->turn_ms[probe] = system == BASELINE ? 100 : 103;
 }
@@ -109,10 +110,10 @@ world_init(struct world *w)
 	w->conf.suite = w->suite;
 	w->conf.n_run = 1;
 	w->conf.n_system = 2;
-	w->conf.system[BASELINE] = (struct hf_play_system){ "baseline",
-	    "baseline", true };
-	w->conf.system[HOLDFAST] = (struct hf_play_system){ "holdfast",
-	    "holdfast", false };
+	w->conf.system[BASELINE] =
+	    (struct hf_play_system){ "baseline", "baseline", true };
+	w->conf.system[HOLDFAST] =
+	    (struct hf_play_system){ "holdfast", "holdfast", false };
 	w->plays.n_play = 2 * w->suite->n_conv;
 	w->plays.play = calloc(w->plays.n_play, sizeof(*w->plays.play));
 	assert_non_null(w->plays.play);
@@ -131,14 +132,15 @@ world_judge(struct world *w)
 	size_t i;
 
 	assert_true(fd >= 0);
-	json_array_foreach(w->log, i, o) {
+	json_array_foreach(w->log, i, o)
+	{
 		assert_int_equal(json_dumpfd(o, fd, JSON_COMPACT), 0);
 		assert_int_equal(write(fd, "\n", 1), 1);
 	}
 	close(fd);
 	hf_judge_answers(&w->conf, &w->plays, &w->n);
-	assert_int_equal(hf_judge_log(&w->conf, &w->plays, path, &w->n,
-	    w->examples, &e), 0);
+	assert_int_equal(
+	    hf_judge_log(&w->conf, &w->plays, path, &w->n, w->examples, &e), 0);
 	unlink(path);
 }
 
@@ -169,11 +171,11 @@ fallback_entry(struct world *w, unsigned i)
 	json_t *o;
 	size_t k;
 
-	json_array_foreach(w->log, k, o)
-		if (strcmp(json_string_value(json_object_get(o, "user")),
-		    w->plays.play[i].user) == 0 && strcmp(json_string_value(
-		    json_object_get(o, "provider")), "fallback") == 0)
-			return o;
+	json_array_foreach(w->log, k,
+	    o) if (strcmp(json_string_value(json_object_get(o, "user")),
+		       w->plays.play[i].user) == 0 &&
+	    strcmp(json_string_value(json_object_get(o, "provider")),
+		"fallback") == 0) return o;
 	fail_msg("no entry");
 	return NULL;
 }
@@ -189,8 +191,9 @@ all_right(void **state)
 {
 	struct world w;
 	json_t *report, *s;
-	struct hf_report r = { .conf = &w.conf, .plays = &w.plays,
-	    .log_judged = true };
+	struct hf_report r = {
+		.conf = &w.conf, .plays = &w.plays, .log_judged = true
+	};
 
 	(void)state;
 	world_init(&w);
@@ -199,17 +202,22 @@ all_right(void **state)
 	assert_int_equal(preserved(&w, BASELINE), 0);
 	assert_int_equal(w.n.payloads, json_array_size(w.log));
 	assert_int_equal(w.n.bleed + w.n.bad_payloads + w.n.duplicates +
-	    w.n.refused + w.n.unattributed + w.n.answered_by_primary +
-	    w.n.not_failed_over + w.n.errors, 0);
+		w.n.refused + w.n.unattributed + w.n.answered_by_primary +
+		w.n.not_failed_over + w.n.errors,
+	    0);
 	assert_int_equal(w.n.failed_over, 300);
 	r.counts = w.n;
 	r.examples = w.examples;
 	report = hf_report_json(&r);
 	s = json_object_get(json_object_get(report, "systems"), "holdfast");
-	assert_int_equal(json_integer_value(json_object_get(
-	    json_object_get(s, "cpr"), "k")), 150);
-	assert_int_equal(json_integer_value(json_object_get(json_object_get(
-	    json_object_get(json_object_get(s, "by"), "length"), "7"), "n")),
+	assert_int_equal(
+	    json_integer_value(json_object_get(json_object_get(s, "cpr"), "k")),
+	    150);
+	assert_int_equal(
+	    json_integer_value(json_object_get(
+		json_object_get(
+		    json_object_get(json_object_get(s, "by"), "length"), "7"),
+		"n")),
 	    44);
 	s = json_object_get(report, "clo_ms");
 	assert_int_equal(json_integer_value(json_object_get(s, "n")), 150);
@@ -218,7 +226,8 @@ all_right(void **state)
 	world_free(&w);
 }
 
-/* --- breaking one thing at a time ------------------------------------------- */
+/* --- breaking one thing at a time -------------------------------------------
+ */
 
 /* 'i' is a play of system holdfast. */
 static void
@@ -283,7 +292,7 @@ tell_stateless_all(struct world *w, unsigned i)
 {
 	json_object_set_new(fallback_entry(w, i - 1), "messages",
 	    right_view(&w->plays.play[i - 1],
-	    w->plays.play[i - 1].c->n_user - 1, false));
+		w->plays.play[i - 1].c->n_user - 1, false));
 }
 
 static void
@@ -307,8 +316,8 @@ other_canary(struct world *w, unsigned i)
 
 	hf_suite_canary(w->suite, HOLDFAST, 3, w->plays.play[i].conv, canary);
 	text = hf_suite_system(canary);
-	json_object_set_new(json_array_get(fallback_view(w, i), 0), "text",
-	    json_string(text));
+	json_object_set_new(
+	    json_array_get(fallback_view(w, i), 0), "text", json_string(text));
 	free(text);
 }
 
@@ -319,7 +328,7 @@ foreign_answer(struct world *w, unsigned i)
 	char *text;
 
 	assert_true(asprintf(&text, "You told me: %s or %s.", p->c->fact,
-	    w->suite->conv[(p->conv + 1) % 150].fact) > 0);
+			w->suite->conv[(p->conv + 1) % 150].fact) > 0);
 	free(p->answer[p->c->n_user - 1]);
 	p->answer[p->c->n_user - 1] = text;
 }
@@ -379,8 +388,8 @@ both_answer(struct world *w, unsigned i)
 static void
 primary_answers(struct world *w, unsigned i)
 {
-	json_object_set_new(fallback_entry(w, i), "provider",
-	    json_string("primary"));
+	json_object_set_new(
+	    fallback_entry(w, i), "provider", json_string("primary"));
 }
 
 static void
@@ -389,26 +398,25 @@ nobody_asks(struct world *w, unsigned i)
 	json_t *o;
 	size_t k;
 
-	json_array_foreach(w->log, k, o)
-		if (hf_str_is(hf_json_str(json_object_get(o, "user")),
-		    w->plays.play[i].user) && hf_str_is(hf_json_str(
-		    json_object_get(o, "fault")), "silence"))
-			break;
+	json_array_foreach(
+	    w->log, k, o) if (hf_str_is(hf_json_str(json_object_get(o, "user")),
+				  w->plays.play[i].user) &&
+	    hf_str_is(
+		hf_json_str(json_object_get(o, "fault")), "silence")) break;
 	assert_int_equal(json_array_remove(w->log, k), 0);
 }
 
 static void
 nobody_answers(struct world *w, unsigned i)
 {
-	json_object_set_new(fallback_entry(w, i), "fault",
-	    json_string("http_503"));
+	json_object_set_new(
+	    fallback_entry(w, i), "fault", json_string("http_503"));
 }
 
 static void
 refused(struct world *w, unsigned i)
 {
-	json_object_set_new(fallback_entry(w, i), "refused",
-	    json_string("no"));
+	json_object_set_new(fallback_entry(w, i), "refused", json_string("no"));
 }
 
 static void
@@ -423,12 +431,12 @@ mutations(void **state)
 	static const struct {
 		const char *name;
 		void (*breaks)(struct world *w, unsigned i);
-		size_t	counter;	/* that must rise */
+		size_t counter; /* that must rise */
 		unsigned by;
 		unsigned preserved;
 	} t[] = {
-#define M(fn, counter, by, k) { #fn, fn, offsetof(struct hf_counts, counter), \
-	by, k }
+#define M(fn, counter, by, k) \
+	{ #fn, fn, offsetof(struct hf_counts, counter), by, k }
 		M(drop_last_exchange, bad_payloads, 1, 150),
 		M(drop_system, bad_payloads, 1, 150),
 		M(say_twice, bad_payloads, 1, 150),
@@ -469,8 +477,8 @@ mutations(void **state)
 		world_judge(&w);
 		memcpy(&got, (const char *)&w.n + t[i].counter, sizeof(got));
 		if (got != t[i].by)
-			fail_msg("%s: %u instead of %u", t[i].name, got,
-			    t[i].by);
+			fail_msg(
+			    "%s: %u instead of %u", t[i].name, got, t[i].by);
 		if (preserved(&w, HOLDFAST) != t[i].preserved)
 			fail_msg("%s: preserved %u", t[i].name,
 			    preserved(&w, HOLDFAST));
@@ -478,13 +486,16 @@ mutations(void **state)
 	}
 }
 
-/* --- strict reading of answers ----------------------------------------------- */
+/* --- strict reading of answers -----------------------------------------------
+ */
 
-#define TEXT(t)		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":" \
+#define TEXT(t)                                                    \
+	"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":" \
 	"\"" t "\"},\"finish_reason\":null}]}\n\n"
-#define FINISH		"data: {\"choices\":[{\"index\":0,\"delta\":{}," \
+#define FINISH                                           \
+	"data: {\"choices\":[{\"index\":0,\"delta\":{}," \
 	"\"finish_reason\":\"stop\"}]}\n\n"
-#define DONE		"data: [DONE]\n\n"
+#define DONE "data: [DONE]\n\n"
 
 static void
 reading(void **state)
@@ -495,30 +506,36 @@ reading(void **state)
 		const char *bytes, *answer, *error;
 	} t[] = {
 		{ true, 200, TEXT("a ") ": comment\n\n" TEXT("b") FINISH DONE,
-		  "a b", NULL },
-		{ true, 200, "data:{\"choices\":[]}\r\n\r\n" TEXT("a") FINISH
-		  DONE, "a", NULL },
+		    "a b", NULL },
+		{ true, 200,
+		    "data:{\"choices\":[]}\r\n\r\n" TEXT("a") FINISH DONE, "a",
+		    NULL },
 		{ true, 200, TEXT("a") FINISH, NULL, "no [DONE]" },
 		{ true, 200, TEXT("a") DONE, NULL, "no finish reason" },
 		{ true, 200, TEXT("a"), NULL, "no finish reason" },
 		{ true, 200, FINISH DONE, NULL, "no text" },
 		{ true, 200, TEXT("a") FINISH TEXT("b") DONE, NULL,
-		  "text after the finish reason" },
+		    "text after the finish reason" },
 		{ true, 200, TEXT("a") FINISH DONE FINISH, NULL,
-		  "an event after [DONE]" },
-		{ true, 200, TEXT("a") "data: {\"error\":{\"message\":\"x\"}}"
-		  "\n\n", NULL, "error: x" },
+		    "an event after [DONE]" },
+		{ true, 200,
+		    TEXT("a") "data: {\"error\":{\"message\":\"x\"}}"
+			      "\n\n",
+		    NULL, "error: x" },
 		{ true, 200, "data: {\n\n", NULL, "broken event: {" },
 		{ true, 503, "{\"error\":{\"message\":\"all down\"}}", NULL,
-		  "HTTP 503: error: all down" },
-		{ false, 200, "{\"choices\":[{\"message\":{\"content\":\"a\"},"
-		  "\"finish_reason\":\"stop\"}]}", "a", NULL },
-		{ false, 200, "{\"choices\":[{\"message\":{\"content\":\"a\"}"
-		  "}]}", NULL, "no finish reason" },
+		    "HTTP 503: error: all down" },
+		{ false, 200,
+		    "{\"choices\":[{\"message\":{\"content\":\"a\"},"
+		    "\"finish_reason\":\"stop\"}]}",
+		    "a", NULL },
+		{ false, 200,
+		    "{\"choices\":[{\"message\":{\"content\":\"a\"}"
+		    "}]}",
+		    NULL, "no finish reason" },
 		{ false, 200, "{\"choices\":[{", NULL,
-		  "broken body: {\"choices\":[{" },
-		{ false, 502, "<html>", NULL,
-		  "HTTP 502: broken body: <html>" },
+		    "broken body: {\"choices\":[{" },
+		{ false, 502, "<html>", NULL, "HTTP 502: broken body: <html>" },
 	};
 
 	(void)state;
@@ -530,8 +547,10 @@ reading(void **state)
 
 			hf_reader_init(&r, t[i].stream);
 			for (size_t k = 0; k < s.size; k += step)
-				hf_reader_data(&r, (struct hf_str){ s.p + k,
-				    s.size - k < step ? s.size - k : step });
+				hf_reader_data(&r,
+				    (struct hf_str){ s.p + k,
+					s.size - k < step ? s.size - k :
+							    step });
 			got = hf_reader_end(&r, t[i].status);
 			if (t[i].answer != NULL) {
 				assert_non_null(got);
@@ -546,14 +565,17 @@ reading(void **state)
 	}
 }
 
-/* --- a whole play ------------------------------------------------------------ */
+/* --- a whole play ------------------------------------------------------------
+ */
 
 static void
 serve(const struct hf_suite *suite, const char *log, int ready)
 {
 	struct hf_manifest none;
 	struct hf_providers_conf conf = { .base = event_base_new(),
-	    .suite = suite, .manifest = &none, .log = fopen(log, "we") };
+		.suite = suite,
+		.manifest = &none,
+		.log = fopen(log, "we") };
 	struct hf_providers *p = hf_providers_new(&conf);
 	struct hf_error e;
 	unsigned port;
@@ -569,10 +591,15 @@ static void
 play(bool full, bool stream, unsigned want)
 {
 	char log[] = "/tmp/hf-test-play-XXXXXX", url[64];
-	struct hf_play_conf c = { .n_system = 1, .n_run = 2,
-	    .concurrency = 40, .api_key = "k", .full_history = full,
-	    .stream = stream, .local = true, .timeout_ms = 20000,
-	    .quiet = true };
+	struct hf_play_conf c = { .n_system = 1,
+		.n_run = 2,
+		.concurrency = 40,
+		.api_key = "k",
+		.full_history = full,
+		.stream = stream,
+		.local = true,
+		.timeout_ms = 20000,
+		.quiet = true };
 	struct hf_plays plays;
 	struct hf_counts n = { 0 };
 	json_t *examples = json_array();

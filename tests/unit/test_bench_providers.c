@@ -22,7 +22,8 @@
 #include "bench/dialect.h"
 #include "bench/providers.h"
 
-static const char manifest_text[] = "{\"faults\":["
+static const char manifest_text[] =
+    "{\"faults\":["
     "{\"contains\":\"(silence)\",\"fault\":\"silence\"},"
     "{\"contains\":\"(headers)\",\"fault\":\"headers\"},"
     "{\"contains\":\"(close)\",\"fault\":\"close\"},"
@@ -31,12 +32,12 @@ static const char manifest_text[] = "{\"faults\":["
     "{\"contains\":\"(cut)\",\"fault\":\"cut\",\"chunks\":2},"
     "{\"contains\":\"(cut_reset)\",\"fault\":\"cut_reset\",\"chunks\":1},"
     "{\"contains\":\"(stream_error)\",\"fault\":\"stream_error\","
-	"\"chunks\":1},"
+    "\"chunks\":1},"
     "{\"contains\":\"(no_end)\",\"fault\":\"no_end\"},"
     "{\"contains\":\"(garbage)\",\"fault\":\"garbage\"},"
     "{\"contains\":\"(http_502)\",\"fault\":\"http_502\"},"
     "{\"contains\":\"(http_429)\",\"fault\":\"http_429\","
-	"\"retry_after_s\":3},"
+    "\"retry_after_s\":3},"
     "{\"contains\":\"(once)\",\"attempt\":1,\"fault\":\"http_503\"}]}";
 
 static unsigned port;
@@ -100,13 +101,12 @@ static int
 dial(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)port),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)),
-	    0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	return fd;
 }
 
@@ -114,10 +114,12 @@ static void
 ask(int fd, const char *text, bool stream)
 {
 	char body[512], head[256];
-	int n = snprintf(body, sizeof(body), "{\"model\":\"m\",\"stream\":%s,"
+	int n = snprintf(body, sizeof(body),
+	    "{\"model\":\"m\",\"stream\":%s,"
 	    "\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}",
 	    stream ? "true" : "false", text);
-	int h = snprintf(head, sizeof(head), "POST /v1/chat/completions "
+	int h = snprintf(head, sizeof(head),
+	    "POST /v1/chat/completions "
 	    "HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer k\r\n"
 	    "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n",
 	    n);
@@ -187,8 +189,12 @@ broken_connections(void **state)
 static void
 whole_answers(void **state)
 {
-	static const struct { const char *text; bool stream;
-	    const char *has; const char *lacks; } t[] = {
+	static const struct {
+		const char *text;
+		bool stream;
+		const char *has;
+		const char *lacks;
+	} t[] = {
 		{ "hello", false, "I heard: hello", NULL },
 		{ "hello", true, "data: [DONE]\n\n", NULL },
 		{ "(slow)", false, "I heard: (slow)", NULL },
@@ -209,8 +215,8 @@ whole_answers(void **state)
 		bool chunked = t[i].stream && strstr(t[i].text, "429") == NULL;
 
 		ask(fd, t[i].text, t[i].stream);
-		assert_true(listen_for(fd, &b, chunked ? "\r\n0\r\n\r\n" :
-		    t[i].has, 5000, &err));
+		assert_true(listen_for(
+		    fd, &b, chunked ? "\r\n0\r\n\r\n" : t[i].has, 5000, &err));
 		assert_non_null(strstr(b.data, t[i].has));
 		if (t[i].lacks != NULL)
 			assert_null(strstr(b.data, t[i].lacks));
@@ -252,9 +258,9 @@ bad_http(void **state)
 	static const char *const bad[] = {
 		"nonsense\r\n\r\n",
 		"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: x"
-		    "\r\n\r\n",
+		"\r\n\r\n",
 		"POST /v1/messages HTTP/1.1\r\nTransfer-Encoding: chunked"
-		    "\r\n\r\nzz\r\n",
+		"\r\n\r\nzz\r\n",
 	};
 	int err;
 	struct hf_buf b;
@@ -276,12 +282,14 @@ bad_http(void **state)
 static void
 chunked_request_and_log(void **state)
 {
-	static const char head[] = "POST /v1/chat/completions HTTP/1.1\r\n"
+	static const char head[] =
+	    "POST /v1/chat/completions HTTP/1.1\r\n"
 	    "Authorization: Bearer k\r\nContent-Type: application/json\r\n"
 	    "Transfer-Encoding: chunked\r\n\r\n";
 	static const char *const part[] = { "{\"model\":\"m\",\"user\":"
-	    "\"p001.r1.x\",", "\"messages\":[{\"role\":\"user\",",
-	    "\"content\":\"chunk marker\"}]}" };
+					    "\"p001.r1.x\",",
+		"\"messages\":[{\"role\":\"user\",",
+		"\"content\":\"chunk marker\"}]}" };
 	int fd = dial(), err;
 	bool found = false;
 	struct hf_buf b;
@@ -291,8 +299,8 @@ chunked_request_and_log(void **state)
 	(void)state;
 	assert_int_equal(write(fd, head, strlen(head)), strlen(head));
 	for (unsigned i = 0; i < hf_countof(part); i++)
-		assert_true(dprintf(fd, "%zx\r\n%s\r\n", strlen(part[i]),
-		    part[i]) > 0);
+		assert_true(
+		    dprintf(fd, "%zx\r\n%s\r\n", strlen(part[i]), part[i]) > 0);
 	assert_true(dprintf(fd, "0\r\n\r\n") > 0);
 	assert_true(listen_for(fd, &b, "I heard: chunk marker", 5000, &err));
 	hf_buf_free(&b);
@@ -305,12 +313,13 @@ chunked_request_and_log(void **state)
 		assert_non_null(o);
 		m = json_array_get(json_object_get(o, "messages"), 0);
 		if (hf_str_is(hf_json_str(json_object_get(m, "text")),
-		    "chunk marker")) {
+			"chunk marker")) {
 			found = true;
-			assert_string_equal(json_string_value(
-			    json_object_get(o, "conversation")), "p001");
-			assert_string_equal(json_string_value(
-			    json_object_get(o, "answer")),
+			assert_string_equal(json_string_value(json_object_get(
+						o, "conversation")),
+			    "p001");
+			assert_string_equal(
+			    json_string_value(json_object_get(o, "answer")),
 			    "I heard: chunk marker");
 		}
 		json_decref(o);
@@ -330,6 +339,6 @@ main(void)
 		cmocka_unit_test(chunked_request_and_log),
 	};
 
-	return cmocka_run_group_tests_name("bench providers", tests, start,
-	    stop);
+	return cmocka_run_group_tests_name(
+	    "bench providers", tests, start, stop);
 }

@@ -19,35 +19,36 @@
 /* Two facts behind one probe, one fact planted twice, facts that are part of
  * other texts. */
 static const char convs_text[] =
-"[{'id': 'c-1', 'turns': ["
-"  {'role': 'user', 'content': 'I always take tea.'},"
-"  {'role': 'assistant', 'content': 'Tea it is.'},"
-"  {'role': 'user', 'content': 'What is a reef?'},"
-"  {'role': 'assistant', 'content': 'A ridge in the sea.'},"
-"  {'role': 'user', 'content': 'What do I drink?'}],"
-" 'fact_turn_index': 0, 'probe_turn_index': 4, 'expected_fact': 'tea',"
-" 'fact_type': 'preference'},"
-"{'id': 'c-2', 'turns': ["
-"  {'role': 'user', 'content': 'I always take water.'},"
-"  {'role': 'assistant', 'content': 'Water, then.'},"
-"  {'role': 'user', 'content': 'What do I drink?'}],"
-" 'fact_turn_index': 0, 'probe_turn_index': 2, 'expected_fact': 'water',"
-" 'fact_type': 'preference'},"
-"{'id': 'c-3', 'turns': ["
-"  {'role': 'user', 'content': 'What is a reef?'},"
-"  {'role': 'assistant', 'content': 'A ridge in the sea.'},"
-"  {'role': 'user', 'content': 'I always take tea.'},"
-"  {'role': 'assistant', 'content': 'Tea it is.'},"
-"  {'role': 'user', 'content': 'What do I drink?'}],"
-" 'fact_turn_index': 2, 'probe_turn_index': 4, 'expected_fact': 'tea',"
-" 'fact_type': 'habit', 'remark': 'members that nobody knows are left alone'}]";
+    "[{'id': 'c-1', 'turns': ["
+    "  {'role': 'user', 'content': 'I always take tea.'},"
+    "  {'role': 'assistant', 'content': 'Tea it is.'},"
+    "  {'role': 'user', 'content': 'What is a reef?'},"
+    "  {'role': 'assistant', 'content': 'A ridge in the sea.'},"
+    "  {'role': 'user', 'content': 'What do I drink?'}],"
+    " 'fact_turn_index': 0, 'probe_turn_index': 4, 'expected_fact': 'tea',"
+    " 'fact_type': 'preference'},"
+    "{'id': 'c-2', 'turns': ["
+    "  {'role': 'user', 'content': 'I always take water.'},"
+    "  {'role': 'assistant', 'content': 'Water, then.'},"
+    "  {'role': 'user', 'content': 'What do I drink?'}],"
+    " 'fact_turn_index': 0, 'probe_turn_index': 2, 'expected_fact': 'water',"
+    " 'fact_type': 'preference'},"
+    "{'id': 'c-3', 'turns': ["
+    "  {'role': 'user', 'content': 'What is a reef?'},"
+    "  {'role': 'assistant', 'content': 'A ridge in the sea.'},"
+    "  {'role': 'user', 'content': 'I always take tea.'},"
+    "  {'role': 'assistant', 'content': 'Tea it is.'},"
+    "  {'role': 'user', 'content': 'What do I drink?'}],"
+    " 'fact_turn_index': 2, 'probe_turn_index': 4, 'expected_fact': 'tea',"
+    " 'fact_type': 'habit', 'remark': 'members that nobody knows are left "
+    "alone'}]";
 
 static const char rows_text[] =
-"[{'conversation_id': 'c-3', 'failure_turn': 4, 'mode': 'rate_limit',"
-"  'fallback_provider': null},"
-" {'conversation_id': 'c-1', 'failure_turn': 4, 'mode': 'timeout'},"
-" {'conversation_id': 'c-2', 'failure_turn': 2, 'mode': 'api_error',"
-"  'fallback_provider': null}]";
+    "[{'conversation_id': 'c-3', 'failure_turn': 4, 'mode': 'rate_limit',"
+    "  'fallback_provider': null},"
+    " {'conversation_id': 'c-1', 'failure_turn': 4, 'mode': 'timeout'},"
+    " {'conversation_id': 'c-2', 'failure_turn': 2, 'mode': 'api_error',"
+    "  'fallback_provider': null}]";
 
 static char dir[] = "/tmp/hf-test-published-XXXXXX";
 static char convs[64], rows[64];
@@ -147,10 +148,11 @@ says(const struct hf_suite *s, const char *const *user, const char *want)
 
 	for (unsigned i = 0; user[i] != NULL; i++) {
 		if (i > 0)
-			json_array_append_new(view, json_pack("{s:s,s:s}",
-			    "role", "assistant", "text", "So."));
-		json_array_append_new(view, json_pack("{s:s,s:s}", "role",
-		    "user", "text", user[i]));
+			json_array_append_new(view,
+			    json_pack("{s:s,s:s}", "role", "assistant", "text",
+				"So."));
+		json_array_append_new(view,
+		    json_pack("{s:s,s:s}", "role", "user", "text", user[i]));
 	}
 	hf_answer_make(&a, view, NULL, s->lore);
 	assert_string_equal(a.text, want);
@@ -170,10 +172,9 @@ answers(void **state)
 
 	(void)state;
 	SAYS(s, "Tea it is.", "I always take tea.");
-	SAYS(s, "A ridge in the sea.", "I always take tea.",
-	    "What is a reef?");
-	SAYS(s, "You told me: tea.", "I always take tea.",
-	    "What is a reef?", "What do I drink?");
+	SAYS(s, "A ridge in the sea.", "I always take tea.", "What is a reef?");
+	SAYS(s, "You told me: tea.", "I always take tea.", "What is a reef?",
+	    "What do I drink?");
 	SAYS(s, "You told me: water.", "I always take water.",
 	    "What do I drink?");
 	/* The last word counts; a near miss does not. */
@@ -181,10 +182,9 @@ answers(void **state)
 	    "I always take water.", "What do I drink?");
 	SAYS(s, HF_ANSWER_UNKNOWN, "What do I drink?");
 	SAYS(s, HF_ANSWER_UNKNOWN, "I always take tea", "What do I drink?");
-	SAYS(s, HF_ANSWER_UNKNOWN, "I always take tea.\n",
-	    "What do I drink?");
-	SAYS(s, HF_ANSWER_UNKNOWN, "tea", "What is a reef?",
-	    "What do I drink?");
+	SAYS(s, HF_ANSWER_UNKNOWN, "I always take tea.\n", "What do I drink?");
+	SAYS(
+	    s, HF_ANSWER_UNKNOWN, "tea", "What is a reef?", "What do I drink?");
 	SAYS(s, "I heard: What do I eat?", "I always take tea.",
 	    "What do I eat?");
 	/* The grammar of our own suite has no say in a foreign one. */
@@ -193,9 +193,9 @@ answers(void **state)
 	    "What must I never be served?");
 	/* Only the caller's own words count, and whole ones. */
 	view = json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s%}]", "role",
-	    "assistant", "text", "I always take tea.", "role", "user",
-	    "text", "What do I drink?", "role", "user", "text",
-	    "What do I drink?\0", (size_t)17);
+	    "assistant", "text", "I always take tea.", "role", "user", "text",
+	    "What do I drink?", "role", "user", "text", "What do I drink?\0",
+	    (size_t)17);
 	hf_answer_make(&a, view, NULL, s->lore);
 	assert_memory_equal(a.text, "I heard: ", 9);
 	hf_answer_free(&a);
@@ -218,34 +218,38 @@ bleeds(void **state)
 	hf_suite_canary(s, 0, 0, 0, own);
 	hf_suite_canary(s, 0, 0, 1, other);
 	/* The own statement, also where another plants the same one. */
-	assert_int_equal(hf_bleed_count(b, HF_STR("I always take tea."),
-	    &s->conv[0], own), 0);
-	assert_int_equal(hf_bleed_count(b, HF_STR("I always take water."),
-	    &s->conv[0], own), 1);
+	assert_int_equal(
+	    hf_bleed_count(b, HF_STR("I always take tea."), &s->conv[0], own),
+	    0);
+	assert_int_equal(
+	    hf_bleed_count(b, HF_STR("I always take water."), &s->conv[0], own),
+	    1);
 	/* c-1 and c-3 plant the same words: both are foreign to c-2. */
 	assert_int_equal(hf_bleed_count(b, HF_STR("So: I always take tea."),
-	    &s->conv[1], own), 2);
+			     &s->conv[1], own),
+	    2);
 	/* A fact alone is a word of the language. */
-	assert_int_equal(hf_bleed_count(b, HF_STR("You told me: water."),
-	    &s->conv[0], own), 0);
-	text = hf_suite_system(own);
-	assert_int_equal(hf_bleed_count(b, hf_str(text), &s->conv[0], own),
+	assert_int_equal(
+	    hf_bleed_count(b, HF_STR("You told me: water."), &s->conv[0], own),
 	    0);
-	assert_int_equal(hf_bleed_count(b, hf_str(text), &s->conv[0], other),
-	    1);
+	text = hf_suite_system(own);
+	assert_int_equal(hf_bleed_count(b, hf_str(text), &s->conv[0], own), 0);
+	assert_int_equal(
+	    hf_bleed_count(b, hf_str(text), &s->conv[0], other), 1);
 	free(text);
 	hf_bleed_free(b);
 	hf_suite_free(s);
 }
 
-/* --- malformed files -------------------------------------------------------- */
+/* --- malformed files --------------------------------------------------------
+ */
 
 struct fault {
-	unsigned	 at;		/* conversation or row */
-	const char	*turn;		/* of this index, or NULL */
-	const char	*member;
-	const char	*value;		/* JSON, ' for "; NULL: removed */
-	const char	*says;		/* behind "FILE: " */
+	unsigned at;	  /* conversation or row */
+	const char *turn; /* of this index, or NULL */
+	const char *member;
+	const char *value; /* JSON, ' for "; NULL: removed */
+	const char *says;  /* behind "FILE: " */
 };
 
 static const struct fault conv_faults[] = {
@@ -253,8 +257,8 @@ static const struct fault conv_faults[] = {
 	{ 1, NULL, "id", "7", "conversation number 2: id: expected a string" },
 	{ 1, NULL, "id", "'a.b'", "conversation number 2: id: expected 1 to" },
 	{ 1, NULL, "id", "'c-1'", "conversation c-1: id: twice" },
-	{ 0, NULL, "turns", NULL, "conversation c-1: turns: expected an array"
-	},
+	{ 0, NULL, "turns", NULL,
+	    "conversation c-1: turns: expected an array" },
 	{ 0, NULL, "turns", "[]", "conversation c-1: turns: expected 3 to" },
 	{ 0, NULL, "turns", "[1,2,3]",
 	    "conversation c-1: turns[0]: role: missing" },
@@ -313,8 +317,8 @@ break_member(json_t *root, const struct fault *f)
 	json_t *o = json_array_get(root, f->at);
 
 	if (f->turn != NULL)
-		o = json_array_get(json_object_get(o, "turns"),
-		    strtoul(f->turn, NULL, 10));
+		o = json_array_get(
+		    json_object_get(o, "turns"), strtoul(f->turn, NULL, 10));
 	if (f->value == NULL)
 		assert_int_equal(json_object_del(o, f->member), 0);
 	else
@@ -369,15 +373,15 @@ unreadable(void **state)
 	FILE *f;
 
 	(void)state;
-	assert_int_equal(hf_suite_published(&s, "/nonexistent/x", rows, 42,
-	    &e), HF_EINVAL);
+	assert_int_equal(
+	    hf_suite_published(&s, "/nonexistent/x", rows, 42, &e), HF_EINVAL);
 	assert_memory_equal(e.text, "/nonexistent/x: ", 16);
 	f = fopen(convs, "we");
 	assert_non_null(f);
 	fputs("[\n{\"id\": \"a\",\n}", f);
 	fclose(f);
-	assert_int_equal(hf_suite_published(&s, convs, rows, 42, &e),
-	    HF_EINVAL);
+	assert_int_equal(
+	    hf_suite_published(&s, convs, rows, 42, &e), HF_EINVAL);
 	assert_non_null(strstr(e.text, "c.json: line 3: "));
 	assert_null(s);
 }
@@ -395,8 +399,9 @@ tells_all(void **state)
 	memset(id, 'x', sizeof(id) - 1);
 	id[sizeof(id) - 1] = '\0';
 	json_object_set_new(json_array_get(o, 0), "id", json_string(id));
-	json_object_set_new(json_array_get(json_object_get(json_array_get(o,
-	    0), "turns"), 4), "role", json_string("system"));
+	json_object_set_new(
+	    json_array_get(json_object_get(json_array_get(o, 0), "turns"), 4),
+	    "role", json_string("system"));
 	assert_int_equal(load(o, parsed(rows_text), &s, &e), HF_EINVAL);
 	assert_non_null(strstr(e.text, id));
 	assert_non_null(strstr(e.text, "turns[4]: role: expected \"user\""));

@@ -12,13 +12,16 @@
 
 #include "bench/stats.h"
 
-#define NEAR(a, b, eps)	assert_true(fabs((a) - (b)) < (eps))
+#define NEAR(a, b, eps) assert_true(fabs((a) - (b)) < (eps))
 
 static void
 wilson(void **state)
 {
 	/* k, n, lower, upper; 81 of 263 is Newcombe's example of 1998 */
-	static const struct { unsigned k, n; double lo, hi; } t[] = {
+	static const struct {
+		unsigned k, n;
+		double lo, hi;
+	} t[] = {
 		{ 0, 10, 0.0, 0.277533 },
 		{ 1, 10, 0.017876, 0.404150 },
 		{ 5, 10, 0.236593, 0.763407 },

@@ -16,7 +16,7 @@
 #include "bench/suite.h"
 
 /* digest() of the suite "paper" with seed 42. */
-#define PAPER_42	UINT64_C(0x39bb1a07afb5afaa)
+#define PAPER_42 UINT64_C(0x39bb1a07afb5afaa)
 
 static struct hf_suite *
 paper(void)
@@ -106,11 +106,11 @@ facts_are_unique(void **state)
 			for (unsigned k = 0; k < c->n_user; k++) {
 				bool own = i == j && k == 0;
 
-				assert_true((strstr(c->user[k], fact) !=
-				    NULL) == own);
+				assert_true(
+				    (strstr(c->user[k], fact) != NULL) == own);
 				if (k + 1 < c->n_user)
-					assert_null(strstr(c->assistant[k],
-					    fact));
+					assert_null(
+					    strstr(c->assistant[k], fact));
 			}
 		}
 	}
@@ -148,14 +148,13 @@ probes(void **state)
 		char *text;
 
 		for (unsigned k = 0; k < c->n_user; k++) {
-			json_array_append_new(view, message("user",
-			    c->user[k]));
+			json_array_append_new(
+			    view, message("user", c->user[k]));
 			if (k + 1 == c->n_user)
 				break;
 			text = answer_to(view);
 			assert_string_equal(text, c->assistant[k]);
-			json_array_append_new(view, message("assistant",
-			    text));
+			json_array_append_new(view, message("assistant", text));
 			free(text);
 		}
 		text = answer_to(view);
@@ -166,8 +165,8 @@ probes(void **state)
 		assert_string_equal(text, HF_ANSWER_UNKNOWN);
 		free(text);
 		/* What an assistant said is not what the caller stated. */
-		json_array_insert_new(last, 0, message("assistant",
-		    c->user[0]));
+		json_array_insert_new(
+		    last, 0, message("assistant", c->user[0]));
 		text = answer_to(last);
 		assert_string_equal(text, HF_ANSWER_UNKNOWN);
 		free(text);
@@ -184,12 +183,12 @@ last_statement_wins(void **state)
 	char *text;
 
 	(void)state;
-	json_array_append_new(v, message("user",
-	    "My daughter is allergic to raw kiwi."));
-	json_array_append_new(v, message("user",
-	    "Sorry. My daughter is allergic to tinned squid."));
-	json_array_append_new(v, message("user",
-	    "What is my daughter allergic to?"));
+	json_array_append_new(
+	    v, message("user", "My daughter is allergic to raw kiwi."));
+	json_array_append_new(v,
+	    message("user", "Sorry. My daughter is allergic to tinned squid."));
+	json_array_append_new(
+	    v, message("user", "What is my daughter allergic to?"));
 	text = answer_to(v);
 	assert_string_equal(text, "You told me: tinned squid.");
 	free(text);
@@ -203,32 +202,35 @@ tools(void **state)
 	struct hf_answer a;
 
 	(void)state;
-	v = json_pack("[{s:s,s:s}]", "role", "user", "text", "Please:\n"
+	v = json_pack("[{s:s,s:s}]", "role", "user", "text",
+	    "Please:\n"
 	    "!call look_up {\"id\":1}\n!call other {}\n!call look_up nope\n"
 	    "!call look_up {\"id\":2}");
 	hf_answer_make(&a, v, names, NULL);
 	assert_null(a.text);
 	assert_int_equal(json_array_size(a.calls), 2);
 	c = json_array_get(a.calls, 1);
-	assert_string_equal(json_string_value(json_object_get(c,
-	    "arguments")), "{\"id\":2}");
+	assert_string_equal(
+	    json_string_value(json_object_get(c, "arguments")), "{\"id\":2}");
 	hf_answer_free(&a);
 	/* Without the declaration there is no call. */
 	hf_answer_make(&a, v, NULL, NULL);
 	assert_null(a.calls);
 	hf_answer_free(&a);
-	json_array_append_new(v, json_pack(
-	    "{s:s,s:s,s:[{s:s,s:s,s:s},{s:s,s:s,s:s}]}", "role",
-	    "assistant", "text", "", "calls", "id", "c1", "name", "look_up",
-	    "arguments", "{}", "id", "c2", "name", "look_down", "arguments",
-	    "{}"));
-	json_array_append_new(v, json_pack("{s:s,s:s,s:s}", "role", "tool",
-	    "text", "two", "call_id", "c2"));
-	json_array_append_new(v, json_pack("{s:s,s:s,s:s}", "role", "tool",
-	    "text", "one", "call_id", "c1"));
+	json_array_append_new(v,
+	    json_pack("{s:s,s:s,s:[{s:s,s:s,s:s},{s:s,s:s,s:s}]}", "role",
+		"assistant", "text", "", "calls", "id", "c1", "name", "look_up",
+		"arguments", "{}", "id", "c2", "name", "look_down", "arguments",
+		"{}"));
+	json_array_append_new(v,
+	    json_pack("{s:s,s:s,s:s}", "role", "tool", "text", "two", "call_id",
+		"c2"));
+	json_array_append_new(v,
+	    json_pack("{s:s,s:s,s:s}", "role", "tool", "text", "one", "call_id",
+		"c1"));
 	hf_answer_make(&a, v, names, NULL);
-	assert_string_equal(a.text,
-	    "Tool results: look_down = two; look_up = one.");
+	assert_string_equal(
+	    a.text, "Tool results: look_down = two; look_up = one.");
 	hf_answer_free(&a);
 	json_decref(v);
 	json_decref(names);
@@ -243,10 +245,9 @@ by_text(const void *a, const void *b)
 static void
 canaries(void **state)
 {
-	enum { SYSTEMS = 2, RUNS = 5, CONVS = 150,
-	    N = SYSTEMS * RUNS * CONVS };
+	enum { SYSTEMS = 2, RUNS = 5, CONVS = 150, N = SYSTEMS * RUNS * CONVS };
 	struct hf_suite *s = paper();
-	char (*all)[HF_CANARY_SIZE] = calloc(N, sizeof(*all));
+	char(*all)[HF_CANARY_SIZE] = calloc(N, sizeof(*all));
 	unsigned n = 0;
 
 	(void)state;
@@ -286,7 +287,7 @@ match(const struct hf_manifest *m, const char *provider, const char *conv,
     int turn, int attempt, const char *text)
 {
 	struct hf_fault_query q = { hf_str(provider), hf_str(conv),
-	    hf_str(text), turn, attempt };
+		hf_str(text), turn, attempt };
 
 	return hf_manifest_match(m, &q).kind;
 }
@@ -297,21 +298,23 @@ manifest_matches(void **state)
 	struct hf_manifest m;
 
 	(void)state;
-	assert_int_equal(load(&m, "{\"faults\":["
-	    "{\"provider\":\"primary\",\"conversation\":\"a\",\"turn\":2,"
-	    "\"attempt\":1,\"fault\":\"reset\"},"
-	    "{\"contains\":\"boom\",\"fault\":\"cut\",\"chunks\":3},"
-	    "{\"provider\":\"fallback\",\"fault\":\"http_429\","
-	    "\"retry_after_s\":7}]}"), 0);
-	assert_int_equal(match(&m, "primary", "a", 2, 1, "x"),
-	    HF_FAULT_RESET);
+	assert_int_equal(
+	    load(&m,
+		"{\"faults\":["
+		"{\"provider\":\"primary\",\"conversation\":\"a\",\"turn\":2,"
+		"\"attempt\":1,\"fault\":\"reset\"},"
+		"{\"contains\":\"boom\",\"fault\":\"cut\",\"chunks\":3},"
+		"{\"provider\":\"fallback\",\"fault\":\"http_429\","
+		"\"retry_after_s\":7}]}"),
+	    0);
+	assert_int_equal(match(&m, "primary", "a", 2, 1, "x"), HF_FAULT_RESET);
 	assert_int_equal(match(&m, "primary", "a", 2, 2, "x"), HF_FAULT_NONE);
 	assert_int_equal(match(&m, "primary", "a", 1, 1, "x"), HF_FAULT_NONE);
 	assert_int_equal(match(&m, "primary", "b", 2, 1, "x"), HF_FAULT_NONE);
-	assert_int_equal(match(&m, "primary", "", -1, 1, "a boom!"),
-	    HF_FAULT_CUT);
-	assert_int_equal(match(&m, "fallback", "a", 2, 1, "x"),
-	    HF_FAULT_HTTP_429);
+	assert_int_equal(
+	    match(&m, "primary", "", -1, 1, "a boom!"), HF_FAULT_CUT);
+	assert_int_equal(
+	    match(&m, "fallback", "a", 2, 1, "x"), HF_FAULT_HTTP_429);
 	assert_int_equal(m.row[1].fault.chunks, 3);
 	assert_int_equal(m.row[2].fault.retry_after_s, 7);
 	hf_manifest_free(&m);
@@ -321,13 +324,15 @@ static void
 manifest_refuses(void **state)
 {
 	static const char *const bad[] = {
-		"{}", "{\"faults\":{}}", "{\"faults\":[{}]}",
+		"{}",
+		"{\"faults\":{}}",
+		"{\"faults\":[{}]}",
 		"{\"faults\":[{\"fault\":\"no such\"}]}",
 		"{\"faults\":[{\"fault\":\"reset\",\"typo\":1}]}",
 		"{\"faults\":[{\"fault\":\"reset\",\"turn\":\"1\"}]}",
 		"{\"faults\":[{\"fault\":\"slow\",\"delay_ms\":-1}]}",
 		"{\"faults\":[{\"fault\":\"reset\",\"provider\":"
-		    "\"a name that is far too long\"}]}",
+		"\"a name that is far too long\"}]}",
 	};
 	struct hf_manifest m;
 
@@ -352,14 +357,14 @@ manifest_of_suite(void **state)
 		const struct hf_conv *c = &s->conv[i];
 		int probe = (int)c->n_user - 1;
 
-		assert_int_equal(match(&m, "primary", c->id, probe, 3, "x"),
-		    c->failure);
-		assert_int_equal(match(&m, "primary", c->id, probe - 1, 1,
-		    "x"), HF_FAULT_NONE);
-		assert_int_equal(match(&m, "fallback", c->id, probe, 1, "x"),
+		assert_int_equal(
+		    match(&m, "primary", c->id, probe, 3, "x"), c->failure);
+		assert_int_equal(match(&m, "primary", c->id, probe - 1, 1, "x"),
 		    HF_FAULT_NONE);
-		assert_int_equal(hf_conv_turn(c, hf_str(c->tmpl->probe)),
-		    probe);
+		assert_int_equal(
+		    match(&m, "fallback", c->id, probe, 1, "x"), HF_FAULT_NONE);
+		assert_int_equal(
+		    hf_conv_turn(c, hf_str(c->tmpl->probe)), probe);
 	}
 	hf_manifest_free(&m);
 	hf_suite_free(s);

@@ -43,10 +43,9 @@ static struct hf_conf *conf;
 static int
 setup_conf(void **state)
 {
-	static const char text[] =
-	    "provider p { dialect = \"openai\" "
-	    "base_url = \"http://127.0.0.1:9/v1\" }\n"
-	    "route m { targets = { \"p/x\" } }\n";
+	static const char text[] = "provider p { dialect = \"openai\" "
+				   "base_url = \"http://127.0.0.1:9/v1\" }\n"
+				   "route m { targets = { \"p/x\" } }\n";
 	struct hf_error e;
 
 	(void)state;
@@ -78,12 +77,12 @@ release(struct hf_turn_input *in)
 	free(in->arena);
 }
 
-#define MSG	"\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define MSG "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
 
 static const struct {
-	const char	*body;
-	int		 status;
-	const char	*code, *param;
+	const char *body;
+	int status;
+	const char *code, *param;
 } bad[] = {
 	{ "", 400, "invalid_json", "" },
 	{ "{", 400, "invalid_json", "" },
@@ -91,12 +90,10 @@ static const struct {
 	{ "{" MSG "}", 400, "missing_required_parameter", "model" },
 	{ "{\"model\":7," MSG "}", 400, "invalid_type", "model" },
 	{ "{\"model\":\"no\"," MSG "}", 404, "model_not_found", "model" },
-	{ "{\"model\":\"m\"}", 400, "missing_required_parameter",
-	    "messages" },
+	{ "{\"model\":\"m\"}", 400, "missing_required_parameter", "messages" },
 	{ "{\"model\":\"m\",\"messages\":{}}", 400, "invalid_type",
 	    "messages" },
-	{ "{\"model\":\"m\",\"messages\":[]}", 400, "empty_array",
-	    "messages" },
+	{ "{\"model\":\"m\",\"messages\":[]}", 400, "empty_array", "messages" },
 	{ "{\"model\":\"m\",\"messages\":[7]}", 400, "invalid_value",
 	    "messages[0].role" },
 	{ "{\"model\":\"m\",\"messages\":[{\"role\":\"king\"}]}", 400,
@@ -104,26 +101,25 @@ static const struct {
 	{ "{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}]}", 400,
 	    "invalid_value", "messages[0].content" },
 	{ "{\"model\":\"m\",\"messages\":[{\"role\":\"tool\","
-	    "\"content\":\"x\"}]}", 400, "invalid_value",
-	    "messages[0].tool_call_id" },
+	  "\"content\":\"x\"}]}",
+	    400, "invalid_value", "messages[0].tool_call_id" },
 	{ "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":"
-	    "[{\"type\":\"image_url\"}]}]}", 400, "invalid_value",
-	    "messages[0].content[0].type" },
+	  "[{\"type\":\"image_url\"}]}]}",
+	    400, "invalid_value", "messages[0].content[0].type" },
 	{ "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\","
-	    "\"tool_calls\":[{\"id\":\"a\"}]}]}", 400, "invalid_value",
-	    "messages[0].tool_calls[0]" },
-	{ "{\"model\":\"m\",\"stream\":\"yes\"," MSG "}", 400,
-	    "invalid_type", "stream" },
+	  "\"tool_calls\":[{\"id\":\"a\"}]}]}",
+	    400, "invalid_value", "messages[0].tool_calls[0]" },
+	{ "{\"model\":\"m\",\"stream\":\"yes\"," MSG "}", 400, "invalid_type",
+	    "stream" },
 	{ "{\"model\":\"m\",\"temperature\":\"hot\"," MSG "}", 400,
 	    "invalid_value", "temperature" },
 	{ "{\"model\":\"m\",\"temperature\":1e400," MSG "}", 400,
 	    "invalid_value", "temperature" },
-	{ "{\"model\":\"m\",\"max_tokens\":0," MSG "}", 400,
-	    "invalid_value", "max_tokens" },
-	{ "{\"model\":\"m\",\"max_tokens\":1.5," MSG "}", 400,
-	    "invalid_value", "max_tokens" },
-	{ "{\"model\":\"m\",\"n\":2," MSG "}", 400, "unsupported_value",
-	    "n" },
+	{ "{\"model\":\"m\",\"max_tokens\":0," MSG "}", 400, "invalid_value",
+	    "max_tokens" },
+	{ "{\"model\":\"m\",\"max_tokens\":1.5," MSG "}", 400, "invalid_value",
+	    "max_tokens" },
+	{ "{\"model\":\"m\",\"n\":2," MSG "}", 400, "unsupported_value", "n" },
 	{ "{\"model\":\"m\",\"logprobs\":true," MSG "}", 400,
 	    "unsupported_parameter", "logprobs" },
 	{ "{\"model\":\"m\",\"functions\":[{}]," MSG "}", 400,
@@ -132,15 +128,15 @@ static const struct {
 	    "unsupported_value", "tools[0]" },
 	{ "{\"model\":\"m\",\"tool_choice\":\"maybe\"," MSG "}", 400,
 	    "invalid_value", "tool_choice" },
-	{ "{\"model\":\"m\",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\"]," MSG
-	    "}", 400, "invalid_value", "stop" },
-	{ "{\"model\":\"m\",\"session_id\":7," MSG "}", 400,
-	    "invalid_session", "session_id" },
+	{ "{\"model\":\"m\",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\"]," MSG "}",
+	    400, "invalid_value", "stop" },
+	{ "{\"model\":\"m\",\"session_id\":7," MSG "}", 400, "invalid_session",
+	    "session_id" },
 	{ "{\"model\":\"m\",\"session_id\":\"a\\u0001\"," MSG "}", 400,
 	    "invalid_session", "session_id" },
 	{ "{\"model\":\"m\",\"session_id\":\"a\",\"conversation\":"
-	    "{\"id\":\"b\"}," MSG "}", 400, "session_conflict",
-	    "conversation.id" },
+	  "{\"id\":\"b\"}," MSG "}",
+	    400, "session_conflict", "conversation.id" },
 };
 
 static void
@@ -183,11 +179,15 @@ test_params_are_kept(void **state)
 	struct hf_refusal r;
 
 	(void)state;
-	assert_int_equal(parse("{\"model\":\"m\",\"temperature\":1.10,"
-	    "\"seed\":2512292042121000001,\"stop\":null,\"tools\":[],"
-	    "\"unknown\":{\"a\":1e400},\"store\":true,"
-	    "\"tool_choice\":\"auto\"," MSG "}", &in, &r), 0);
-	assert_true(hf_str_is(in.params, "{\"temperature\":1.10,"
+	assert_int_equal(
+	    parse("{\"model\":\"m\",\"temperature\":1.10,"
+		  "\"seed\":2512292042121000001,\"stop\":null,\"tools\":[],"
+		  "\"unknown\":{\"a\":1e400},\"store\":true,"
+		  "\"tool_choice\":\"auto\"," MSG "}",
+		&in, &r),
+	    0);
+	assert_true(hf_str_is(in.params,
+	    "{\"temperature\":1.10,"
 	    "\"tool_choice\":\"auto\",\"seed\":2512292042121000001}"));
 	assert_int_equal(in.draft.n, 1);
 	assert_int_equal(in.session.size, 0);
@@ -198,22 +198,24 @@ static void
 test_assistant_variants(void **state)
 {
 	static const char *const content[] = { "", "\"content\":null,",
-	    "\"content\":\"\",", "\"content\":[]," };
+		"\"content\":\"\",", "\"content\":[]," };
 	struct hf_turn_input in;
 	struct hf_refusal r;
 	char body[512];
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(content); i++) {
-		snprintf(body, sizeof(body), "{\"model\":\"m\",\"messages\":["
+		snprintf(body, sizeof(body),
+		    "{\"model\":\"m\",\"messages\":["
 		    "{\"role\":\"assistant\",%s\"tool_calls\":[{\"id\":\"a\","
 		    "\"type\":\"function\",\"function\":{\"name\":\"f\","
-		    "\"arguments\":\"\"}}]}]}", content[i]);
+		    "\"arguments\":\"\"}}]}]}",
+		    content[i]);
 		assert_int_equal(parse(body, &in, &r), 0);
 		assert_int_equal(in.draft.n, 1);
 		assert_int_equal(in.draft.item[0].kind, HF_ITEM_TOOL_CALL);
-		assert_non_null(strstr(in.draft.item[0].body.p,
-		    "\"arguments\":\"{}\""));
+		assert_non_null(
+		    strstr(in.draft.item[0].body.p, "\"arguments\":\"{}\""));
 		release(&in);
 	}
 }
@@ -226,18 +228,17 @@ test_session_names(void **state)
 		"{\"model\":\"m\",\"conversation_id\":\"s\"," MSG "}",
 		"{\"model\":\"m\",\"conversation\":\"s\"," MSG "}",
 		"{\"model\":\"m\",\"conversation\":{\"id\":\"s\"}," MSG "}",
-		"{\"model\":\"m\",\"metadata\":{\"session_id\":\"s\"}," MSG
-		    "}",
+		"{\"model\":\"m\",\"metadata\":{\"session_id\":\"s\"}," MSG "}",
 		"{\"model\":\"m\",\"metadata\":{\"call_id\":\"s\"}," MSG "}",
-		"{\"model\":\"m\",\"metadata\":{\"conversation_id\":\"s\"},"
-		    MSG "}",
+		"{\"model\":\"m\",\"metadata\":{\"conversation_id\":\"s\"}," MSG
+		"}",
 		"{\"model\":\"m\",\"call\":{\"id\":\"s\"}," MSG "}",
 		"{\"model\":\"m\",\"litellm_session_id\":\"s\"," MSG "}",
 	};
 	static const char *const name[] = { "X-Holdfast-Session",
-	    "x-session-id", "X-Conversation-ID", "x-call-id",
-	    "x-litellm-session-id", "x-bf-session-id",
-	    "Helicone-Session-Id", "agent-session-id", "X-Chat-ID" };
+		"x-session-id", "X-Conversation-ID", "x-call-id",
+		"x-litellm-session-id", "x-bf-session-id",
+		"Helicone-Session-Id", "agent-session-id", "X-Chat-ID" };
 	struct hf_turn_input in;
 	struct hf_refusal r;
 
@@ -264,9 +265,14 @@ test_session_names(void **state)
 static void
 test_history_header(void **state)
 {
-	static const struct { const char *v; int mode; } row[] = {
-		{ "auto", HF_HISTORY_AUTO }, { "full", HF_HISTORY_FULL },
-		{ "delta", HF_HISTORY_DELTA }, { "some", -1 },
+	static const struct {
+		const char *v;
+		int mode;
+	} row[] = {
+		{ "auto", HF_HISTORY_AUTO },
+		{ "full", HF_HISTORY_FULL },
+		{ "delta", HF_HISTORY_DELTA },
+		{ "some", -1 },
 	};
 	struct hf_turn_input in;
 	struct hf_refusal r;
@@ -275,14 +281,14 @@ test_history_header(void **state)
 	n_headers = 1;
 	for (size_t i = 0; i < hf_countof(row); i++) {
 		headers[0] = (struct hf_header){ "X-Holdfast-History",
-		    hf_str(row[i].v) };
+			hf_str(row[i].v) };
 		if (row[i].mode < 0) {
-			assert_int_not_equal(parse("{\"model\":\"m\"," MSG "}",
-			    &in, &r), 0);
+			assert_int_not_equal(
+			    parse("{\"model\":\"m\"," MSG "}", &in, &r), 0);
 			continue;
 		}
-		assert_int_equal(parse("{\"model\":\"m\"," MSG "}", &in, &r),
-		    0);
+		assert_int_equal(
+		    parse("{\"model\":\"m\"," MSG "}", &in, &r), 0);
 		assert_int_equal(in.mode, row[i].mode);
 		release(&in);
 	}
@@ -301,6 +307,6 @@ main(void)
 		cmocka_unit_test(test_history_header),
 	};
 
-	return cmocka_run_group_tests_name("chat_request", t, setup_conf,
-	    teardown_conf);
+	return cmocka_run_group_tests_name(
+	    "chat_request", t, setup_conf, teardown_conf);
 }

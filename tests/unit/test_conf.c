@@ -65,8 +65,8 @@ bad(const char *text, const char *expected)
 	assert_null(c);
 	assert_int_equal(e.code, HF_ECONFIG);
 	if (strcmp(e.text, expected) != 0)
-		fail_msg("text: %s\nsays: %s\nnot:  %s", text, e.text,
-		    expected);
+		fail_msg(
+		    "text: %s\nsays: %s\nnot:  %s", text, e.text, expected);
 }
 
 #define PROVIDER "provider p { dialect = openai base_url = http://h }\n"
@@ -80,13 +80,13 @@ test_defaults(void **state)
 	(void)state;
 	assert_int_equal(g->n_listen, 1);
 	assert_string_equal(g->listen[0], "127.0.0.1:8080");
-	assert_string_equal(g->database,
-	    HF_LOCALSTATEDIR "/lib/holdfast/holdfast.db");
+	assert_string_equal(
+	    g->database, HF_LOCALSTATEDIR "/lib/holdfast/holdfast.db");
 	assert_string_equal(g->master_key_file,
 	    HF_LOCALSTATEDIR "/lib/holdfast/holdfast.db.key");
 	assert_null(g->master_key_credential);
-	assert_string_equal(g->control,
-	    HF_RUNSTATEDIR "/holdfast/control.sock");
+	assert_string_equal(
+	    g->control, HF_RUNSTATEDIR "/holdfast/control.sock");
 	assert_int_equal(g->workers, 0);
 	assert_int_equal(g->synchronous, HF_SYNC_FULL);
 	assert_int_equal(g->stateless, HF_STATELESS_MEMORY);
@@ -98,8 +98,8 @@ test_defaults(void **state)
 	assert_int_equal(g->keepalive_timeout_ms, 75000);
 	assert_int_equal(g->drain_ms, 30000);
 	assert_int_equal(g->log_level, HF_LOG_INFO);
-	assert_int_equal(c->n_provider + c->n_route + c->n_target +
-	    c->n_tenant, 0);
+	assert_int_equal(
+	    c->n_provider + c->n_route + c->n_target + c->n_tenant, 0);
 	hf_conf_free(c);
 }
 
@@ -110,27 +110,26 @@ test_whole(void **state)
 	const struct hf_conf_route *r;
 
 	(void)state;
-	c = good(
-	    "# comment { \" '\n"
-	    "gateway { // another }\n"
-	    "  listen = {127.0.0.1:8080, \"[::1]:0\"}\n"
-	    "  listen += {10.0.0.1:80}\r\n"
-	    "  database = /a/b.db  control = /a/c.sock workers = 3\n"
-	    "  synchronous = normal stateless = keep body_soft = 1K\n"
-	    "  body_hard = 2M log_level = debug /* not\n the end */\n"
-	    "}\n"
-	    "provider openai { dialect = openai\n"
-	    "  base_url = \"https://api.openai.com/v1//\" }\n"
-	    "provider claude { dialect = anthropic total_ms = 5000\n"
-	    "  base_url = https://api.anthropic.com/v1\n"
-	    "  max_output_tokens = 99 }\n"
-	    "target \"openai/a/b\" { first_token_ms = 0\n"
-	    "  upstream_stream = client }\n"
-	    "route \"gpt 4\" { targets = {openai/a/b, \"claude/c\"}\n"
-	    "  deadline_ms = 7 max_retries = 0\n"
-	    "  failover_payload = last_user_message }\n"
-	    "route other { targets = claude/c }\n"
-	    "tenant acme { description = \"Äcme ${HF_T:-x}\" }\n");
+	c = good("# comment { \" '\n"
+		 "gateway { // another }\n"
+		 "  listen = {127.0.0.1:8080, \"[::1]:0\"}\n"
+		 "  listen += {10.0.0.1:80}\r\n"
+		 "  database = /a/b.db  control = /a/c.sock workers = 3\n"
+		 "  synchronous = normal stateless = keep body_soft = 1K\n"
+		 "  body_hard = 2M log_level = debug /* not\n the end */\n"
+		 "}\n"
+		 "provider openai { dialect = openai\n"
+		 "  base_url = \"https://api.openai.com/v1//\" }\n"
+		 "provider claude { dialect = anthropic total_ms = 5000\n"
+		 "  base_url = https://api.anthropic.com/v1\n"
+		 "  max_output_tokens = 99 }\n"
+		 "target \"openai/a/b\" { first_token_ms = 0\n"
+		 "  upstream_stream = client }\n"
+		 "route \"gpt 4\" { targets = {openai/a/b, \"claude/c\"}\n"
+		 "  deadline_ms = 7 max_retries = 0\n"
+		 "  failover_payload = last_user_message }\n"
+		 "route other { targets = claude/c }\n"
+		 "tenant acme { description = \"Äcme ${HF_T:-x}\" }\n");
 	assert_int_equal(c->gateway.n_listen, 3);
 	assert_string_equal(c->gateway.listen[2], "10.0.0.1:80");
 	assert_int_equal(c->gateway.workers, 3);
@@ -142,8 +141,8 @@ test_whole(void **state)
 	assert_string_equal(c->gateway.master_key_file, "/a/b.db.key");
 
 	assert_int_equal(c->n_provider, 2);
-	assert_string_equal(c->provider[0].base_url,
-	    "https://api.openai.com/v1");
+	assert_string_equal(
+	    c->provider[0].base_url, "https://api.openai.com/v1");
 	assert_null(c->provider[0].api_key);
 	assert_null(c->provider[0].api_version);
 	assert_int_equal(c->provider[1].dialect, HF_DIALECT_ANTHROPIC);
@@ -190,8 +189,8 @@ test_variables(void **state)
 	assert_int_equal(setenv("HF_TEST_DB", "/v/x.db", 1), 0);
 	unsetenv("HF_TEST_NO");
 	c = good("gateway { database = ${HF_TEST_DB}\n"
-	    "control = \"${HF_TEST_NO:-/run}/c\"\n"
-	    "master_key_file = '/${HF_TEST_NO}' }\n");
+		 "control = \"${HF_TEST_NO:-/run}/c\"\n"
+		 "master_key_file = '/${HF_TEST_NO}' }\n");
 	assert_string_equal(c->gateway.database, "/v/x.db");
 	assert_string_equal(c->gateway.control, "/run/c");
 	assert_string_equal(c->gateway.master_key_file, "/${HF_TEST_NO}");
@@ -226,11 +225,11 @@ test_syntax(void **state)
 	    "t.conf:1: gateway: unexpected token '}'");
 	bad("gateway { workers = \"\\999\" }\n",
 	    "t.conf:1: gateway: bad escape sequence '\\999'");
-	bad("provider { }\n",
-	    "t.conf:1: missing title for section 'provider'");
+	bad("provider { }\n", "t.conf:1: missing title for section 'provider'");
 	bad("gateway \"x\" { }\n",
 	    "t.conf:1: missing opening brace for section 'gateway'");
-	bad("gateway { workers += 3 }\n", "t.conf:1: gateway: attempt to "
+	bad("gateway { workers += 3 }\n",
+	    "t.conf:1: gateway: attempt to "
 	    "append to non-list option 'workers'");
 	bad("gateway { a = \"\x01\" }\n",
 	    "t.conf:1: control character in the text");
@@ -243,9 +242,11 @@ static void
 test_unknown(void **state)
 {
 	(void)state;
-	bad("gateway {\n # c\n wokers = 3\n}\n", "t.conf:3: gateway.wokers: "
+	bad("gateway {\n # c\n wokers = 3\n}\n",
+	    "t.conf:3: gateway.wokers: "
 	    "unknown key; did you mean workers?");
-	bad("gateway { flsuh_ms = 3 }\n", "t.conf:1: gateway.flsuh_ms: "
+	bad("gateway { flsuh_ms = 3 }\n",
+	    "t.conf:1: gateway.flsuh_ms: "
 	    "unknown key; did you mean flush_ms?");
 	bad("gateway { colour = 3 }\n",
 	    "t.conf:1: gateway.colour: unknown key");
@@ -260,33 +261,44 @@ static void
 test_values(void **state)
 {
 	(void)state;
-	bad("gateway { flush_ms = 10s }", "t.conf:1: gateway.flush_ms: "
+	bad("gateway { flush_ms = 10s }",
+	    "t.conf:1: gateway.flush_ms: "
 	    "unusable value '10s'; expected an integer number of "
 	    "milliseconds, 1 to 10000");
-	bad("gateway { flush_ms = 0 }", "t.conf:1: gateway.flush_ms: "
+	bad("gateway { flush_ms = 0 }",
+	    "t.conf:1: gateway.flush_ms: "
 	    "unusable value '0'; expected an integer number of milliseconds, "
 	    "1 to 10000");
-	bad("gateway { flush_ms = 10001 }", "t.conf:1: gateway.flush_ms: "
+	bad("gateway { flush_ms = 10001 }",
+	    "t.conf:1: gateway.flush_ms: "
 	    "unusable value '10001'; expected an integer number of "
 	    "milliseconds, 1 to 10000");
-	bad("gateway { workers = -1 }", "t.conf:1: gateway.workers: unusable "
+	bad("gateway { workers = -1 }",
+	    "t.conf:1: gateway.workers: unusable "
 	    "value '-1'; expected an integer, 0 to 32");
-	bad("gateway { workers = 99999999999999999999 }", "t.conf:1: "
+	bad("gateway { workers = 99999999999999999999 }",
+	    "t.conf:1: "
 	    "gateway.workers: unusable value '99999999999999999999'; "
 	    "expected an integer, 0 to 32");
-	bad("gateway { workers = \"\" }", "t.conf:1: gateway.workers: "
+	bad("gateway { workers = \"\" }",
+	    "t.conf:1: gateway.workers: "
 	    "unusable value; expected an integer, 0 to 32");
-	bad("gateway { body_soft = 16MB }", "t.conf:1: gateway.body_soft: "
+	bad("gateway { body_soft = 16MB }",
+	    "t.conf:1: gateway.body_soft: "
 	    "unusable value '16MB'; expected a number of bytes, 1024 to "
 	    "1073741824, or one with K, M or G");
-	bad("gateway { body_soft = 999999999999G }", "t.conf:1: "
+	bad("gateway { body_soft = 999999999999G }",
+	    "t.conf:1: "
 	    "gateway.body_soft: unusable value '999999999999G'; expected a "
 	    "number of bytes, 1024 to 1073741824, or one with K, M or G");
-	bad("gateway { synchronous = off }", "t.conf:1: gateway.synchronous: "
+	bad("gateway { synchronous = off }",
+	    "t.conf:1: gateway.synchronous: "
 	    "unusable value 'off'; expected full or normal");
-	bad("gateway { log_level = full }", "t.conf:1: gateway.log_level: "
+	bad("gateway { log_level = full }",
+	    "t.conf:1: gateway.log_level: "
 	    "unusable value 'full'; expected error, warn, info or debug");
-	bad("gateway { database = x.db }", "t.conf:1: gateway.database: "
+	bad("gateway { database = x.db }",
+	    "t.conf:1: gateway.database: "
 	    "unusable value 'x.db'; expected an absolute path of at most "
 	    "4000 bytes");
 	bad("gateway { control = "
@@ -298,7 +310,8 @@ test_values(void **state)
 	    "t.conf:3: gateway.workers: given twice; first in line 1");
 	bad("gateway { listen = {127.0.0.1:1}\n listen = {127.0.0.1:2} }",
 	    "t.conf:2: gateway.listen: given twice; first in line 1");
-	bad("gateway { body_soft = 65M }", "t.conf:1: gateway.body_hard: "
+	bad("gateway { body_soft = 65M }",
+	    "t.conf:1: gateway.body_hard: "
 	    "less than body_soft; expected at least that");
 	bad("gateway { master_key_file = /a\n master_key_credential = b }",
 	    "t.conf:2: gateway.master_key_credential: there is a "
@@ -311,18 +324,22 @@ static void
 test_listen(void **state)
 {
 	static const char *const wrong[] = { "8080", "localhost:80", "::1:80",
-	    "[::1]", "[::1]80", "1.2.3:4", "1.2.3.4:", "1.2.3.4:65536",
-	    "1.2.3.4:8o", "[1.2.3.4]:80", "1.2.3.4:-1", ":80", "*:80" };
+		"[::1]", "[::1]80", "1.2.3:4", "1.2.3.4:", "1.2.3.4:65536",
+		"1.2.3.4:8o", "[1.2.3.4]:80", "1.2.3.4:-1", ":80", "*:80" };
 	char text[200], expected[300];
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(wrong); i++) {
-		snprintf(text, sizeof(text), "gateway { listen = "
-		    "{1.2.3.4:65535,\n\"%s\"} }", wrong[i]);
-		snprintf(expected, sizeof(expected), "t.conf:2: "
+		snprintf(text, sizeof(text),
+		    "gateway { listen = "
+		    "{1.2.3.4:65535,\n\"%s\"} }",
+		    wrong[i]);
+		snprintf(expected, sizeof(expected),
+		    "t.conf:2: "
 		    "gateway.listen: unusable address '%s'; expected a "
 		    "numeric address and a port, such as 127.0.0.1:8080 or "
-		    "[::1]:8080", wrong[i]);
+		    "[::1]:8080",
+		    wrong[i]);
 		bad(text, expected);
 	}
 	bad("gateway { listen = {1.2.3.4:1,\n1.2.3.4:1} }",
@@ -334,28 +351,34 @@ static void
 test_url(void **state)
 {
 	static const char *const wrong[] = { "ftp://h/", "http:/h/xyz",
-	    "http://", "https:///v1", "http://h:/v1", "http://h:0",
-	    "http://h:65536/", "http://h:x", "http://h/v1?a=b",
-	    "http://h/v1#a", "http://u:p@h/", "http://h/a b", "http://[]/",
-	    "http://[::1/", "http://[::1]8", "api.openai.com/v1" };
+		"http://", "https:///v1", "http://h:/v1", "http://h:0",
+		"http://h:65536/", "http://h:x", "http://h/v1?a=b",
+		"http://h/v1#a", "http://u:p@h/", "http://h/a b", "http://[]/",
+		"http://[::1/", "http://[::1]8", "api.openai.com/v1" };
 	static const char *const right[] = { "http://h", "http://h:1/",
-	    "https://[::1]:8443/v1", "http://[::1]", "https://h/v1beta/x" };
+		"https://[::1]:8443/v1", "http://[::1]", "https://h/v1beta/x" };
 	char text[200], expected[300];
 	struct hf_conf *c;
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(wrong); i++) {
-		snprintf(text, sizeof(text), "provider p {\ndialect = openai\n"
-		    "base_url = \"%s\" }", wrong[i]);
-		snprintf(expected, sizeof(expected), "t.conf:3: "
+		snprintf(text, sizeof(text),
+		    "provider p {\ndialect = openai\n"
+		    "base_url = \"%s\" }",
+		    wrong[i]);
+		snprintf(expected, sizeof(expected),
+		    "t.conf:3: "
 		    "provider.base_url: unusable value%s%s%s; expected "
 		    "http:// or https://, a host, and perhaps a port and a "
-		    "path, no query", " '", wrong[i], "'");
+		    "path, no query",
+		    " '", wrong[i], "'");
 		bad(text, expected);
 	}
 	for (size_t i = 0; i < hf_countof(right); i++) {
-		snprintf(text, sizeof(text), "provider p { dialect = openai "
-		    "base_url = \"%s\" }", right[i]);
+		snprintf(text, sizeof(text),
+		    "provider p { dialect = openai "
+		    "base_url = \"%s\" }",
+		    right[i]);
 		c = good(text);
 		hf_conf_free(c);
 	}
@@ -370,11 +393,14 @@ test_blocks(void **state)
 	bad("provider p { dialect = openai }\nroute r {\ntargets = {p/m} }\n",
 	    "t.conf:1: provider.base_url: missing; it is required");
 	bad(PROVIDER "\n" PROVIDER, "t.conf:3: found duplicate title 'p'");
-	bad("provider \"a/b\" { }", "t.conf:1: provider: unusable name; "
+	bad("provider \"a/b\" { }",
+	    "t.conf:1: provider: unusable name; "
 	    "expected at most 64 letters, digits and . _ -");
-	bad("tenant \"a b\" { }", "t.conf:1: tenant: unusable name; "
+	bad("tenant \"a b\" { }",
+	    "t.conf:1: tenant: unusable name; "
 	    "expected at most 64 letters, digits and . _ -");
-	bad(PROVIDER "route \"\" { targets = {p/m} }", "t.conf:2: route: "
+	bad(PROVIDER "route \"\" { targets = {p/m} }",
+	    "t.conf:2: route: "
 	    "unusable name; expected 1 to 200 printable bytes");
 	bad(PROVIDER "\nroute r { }\n",
 	    "t.conf:3: route.targets: missing; it is required");
@@ -382,23 +408,29 @@ test_blocks(void **state)
 	    "t.conf:3: route.targets: missing; it is required");
 	bad(PROVIDER "route r { targets = {p/m,\np/m} }\n",
 	    "t.conf:3: route.targets: the same target twice");
-	bad(PROVIDER "route r {\ntargets = {p/m, p} }\n", "t.conf:3: "
+	bad(PROVIDER "route r {\ntargets = {p/m, p} }\n",
+	    "t.conf:3: "
 	    "route.targets: unusable target; expected provider/model");
-	bad(PROVIDER "route r { targets = {\"p/\"} }\n", "t.conf:2: "
+	bad(PROVIDER "route r { targets = {\"p/\"} }\n",
+	    "t.conf:2: "
 	    "route.targets: unusable target; expected provider/model");
-	bad(PROVIDER "route r { targets = {nobody/m} }\n", "t.conf:2: "
+	bad(PROVIDER "route r { targets = {nobody/m} }\n",
+	    "t.conf:2: "
 	    "route.targets: there is no provider 'nobody'; expected the name "
 	    "of a provider block");
-	bad(PROVIDER "route r { targets = {px/m} }\n", "t.conf:2: "
+	bad(PROVIDER "route r { targets = {px/m} }\n",
+	    "t.conf:2: "
 	    "route.targets: there is no provider 'px'; did you mean p?");
-	bad(PROVIDER "\ntarget \"p/m\" { total_ms = 5 }\n", "t.conf:3: "
+	bad(PROVIDER "\ntarget \"p/m\" { total_ms = 5 }\n",
+	    "t.conf:3: "
 	    "target: no route has this target; expected one that a route "
 	    "names");
 	bad(PROVIDER "route r { targets = {p/m} max_retries = 6 }\n",
 	    "t.conf:2: route.max_retries: unusable value '6'; expected an "
 	    "integer, 0 to 5");
 	bad("provider p { dialect = openai base_url = http://h\n"
-	    "api_version = 1 }", "t.conf:2: provider.api_version: only "
+	    "api_version = 1 }",
+	    "t.conf:2: provider.api_version: only "
 	    "dialect anthropic has one");
 }
 
@@ -419,7 +451,8 @@ test_streams(void **state)
 	assert_int_equal(call->rate_window_ms, 10000);
 	assert_int_equal(call->prefill, HF_PREFILL_NONE);
 	assert_int_equal(r->continuation, HF_CONTINUE_INSTRUCTION);
-	assert_string_equal(r->continuation_text, "The previous assistant "
+	assert_string_equal(r->continuation_text,
+	    "The previous assistant "
 	    "message was cut off by a connection failure. Continue it from "
 	    "exactly the point where it stops. Do not repeat, greet, "
 	    "apologise or comment. Output only the remaining words.");
@@ -428,7 +461,8 @@ test_streams(void **state)
 	assert_int_equal(r->heartbeat_ms, 0);
 	hf_conf_free(c);
 
-	c = good("provider p { dialect = openai base_url = http://h\n"
+	c = good(
+	    "provider p { dialect = openai base_url = http://h\n"
 	    "  idle_ms = 1 min_chars_per_s = 2 rate_window_ms = 300\n"
 	    "  prefill = deepseek }\n"
 	    "target p/m { idle_ms = 0 prefill = partial }\n"
@@ -444,8 +478,8 @@ test_streams(void **state)
 	assert_int_equal(c->target[1].call.prefill, HF_PREFILL_DEEPSEEK);
 	r = &c->route[0];
 	assert_int_equal(r->continuation, HF_CONTINUE_HIDDEN);
-	assert_string_equal(r->continuation_text,
-	    "Weiter, bitte: \"genau\" hier.");
+	assert_string_equal(
+	    r->continuation_text, "Weiter, bitte: \"genau\" hier.");
 	assert_int_equal(r->release, HF_CONF_RELEASE_CLAUSE);
 	assert_int_equal(r->on_disconnect, HF_DISCONNECT_FINISH);
 	assert_int_equal(r->heartbeat_ms, 9);
@@ -460,26 +494,30 @@ static void
 test_streams_refused(void **state)
 {
 	static const char *const ways[] = { "none", "plain", "vllm", "mistral",
-	    "deepseek", "partial" };
+		"deepseek", "partial" };
 	char text[300], expected[200], *route;
 	struct hf_conf *c;
 
 	(void)state;
 	/* Each way for each dialect, in the provider and in a target. */
 	for (int i = 0; i < (int)hf_countof(ways); i++) {
-		snprintf(text, sizeof(text), PROVIDER "target p/m { prefill "
-		    "= %s }\nroute r { targets = {p/m} }", ways[i]);
+		snprintf(text, sizeof(text),
+		    PROVIDER "target p/m { prefill "
+			     "= %s }\nroute r { targets = {p/m} }",
+		    ways[i]);
 		c = good(text);
 		assert_int_equal(c->target[0].call.prefill, i);
 		hf_conf_free(c);
 		for (int in_target = 0; in_target < 2; in_target++) {
-			snprintf(text, sizeof(text), CLAUDE "%sprefill = %s }\n"
-			    "route r { targets = {c/m} }", in_target ?
-			    "}\ntarget c/m { " : "\n", ways[i]);
-			snprintf(expected, sizeof(expected), "t.conf:3: "
+			snprintf(text, sizeof(text),
+			    CLAUDE "%sprefill = %s }\n"
+				   "route r { targets = {c/m} }",
+			    in_target ? "}\ntarget c/m { " : "\n", ways[i]);
+			snprintf(expected, sizeof(expected),
+			    "t.conf:3: "
 			    "%s.prefill: not for dialect anthropic; expected "
-			    "none or plain", in_target ? "target" :
-			    "provider");
+			    "none or plain",
+			    in_target ? "target" : "provider");
 			if (i > HF_PREFILL_PLAIN) {
 				bad(text, expected);
 				continue;
@@ -490,7 +528,8 @@ test_streams_refused(void **state)
 		}
 	}
 	bad(PROVIDER "target p/m { prefill = yes }\n"
-	    "route r { targets = {p/m} }", "t.conf:2: target.prefill: "
+		     "route r { targets = {p/m} }",
+	    "t.conf:2: target.prefill: "
 	    "unusable value 'yes'; expected none, plain, vllm, mistral, "
 	    "deepseek or partial");
 	bad(PROVIDER "route r { targets = {p/m}\nrelease = words }",
@@ -502,12 +541,15 @@ test_streams_refused(void **state)
 	route = malloc(4000);
 	assert_non_null(route);
 	for (int n = 2000; n <= 2001; n++) {
-		snprintf(route, 4000, PROVIDER "route r { targets = {p/m}\n"
-		    "continuation_text = \"%0*d\" }", n, 0);
+		snprintf(route, 4000,
+		    PROVIDER "route r { targets = {p/m}\n"
+			     "continuation_text = \"%0*d\" }",
+		    n, 0);
 		if (n == 2000)
 			hf_conf_free(good(route));
 		else
-			bad(route, "t.conf:3: route.continuation_text: "
+			bad(route,
+			    "t.conf:3: route.continuation_text: "
 			    "unusable value; expected printable text of 1 to "
 			    "2000 bytes");
 	}
@@ -515,7 +557,8 @@ test_streams_refused(void **state)
 	bad(PROVIDER "route r { targets = {p/m}\nrate_window_ms = 9 }",
 	    "t.conf:3: route.rate_window_ms: unknown key");
 	bad("provider p { dialect = openai base_url = http://h\n"
-	    "rate_window_ms = 99 }", "t.conf:2: provider.rate_window_ms: "
+	    "rate_window_ms = 99 }",
+	    "t.conf:2: provider.rate_window_ms: "
 	    "unusable value '99'; expected an integer number of "
 	    "milliseconds, 100 to 600000");
 }
@@ -523,10 +566,10 @@ test_streams_refused(void **state)
 /* --- what is in force, and what is hardly meant --------------------------- */
 
 struct seen {
-	const char	*block, *title, *key, *value;
-	int		 line;
-	unsigned	 n;		/* that were like this */
-	unsigned	 all;
+	const char *block, *title, *key, *value;
+	int line;
+	unsigned n; /* that were like this */
+	unsigned all;
 };
 
 static int
@@ -550,17 +593,18 @@ in_force(const char *text, const char *block, const char *title,
 	struct seen w = { block, title, key, value, line, 0, 0 };
 	struct hf_error e = { 0 };
 
-	assert_int_equal(hf_conf_settings("t.conf", text, see_setting, &w,
-	    &e), 0);
+	assert_int_equal(
+	    hf_conf_settings("t.conf", text, see_setting, &w, &e), 0);
 	if (w.n != 1)
-		fail_msg("%s %s.%s = %s (line %d): %u times", block, title,
-		    key, value, line, w.n);
+		fail_msg("%s %s.%s = %s (line %d): %u times", block, title, key,
+		    value, line, w.n);
 }
 
 static void
 test_settings(void **state)
 {
-	static const char text[] = "gateway {\n database = /d\n}\n"
+	static const char text[] =
+	    "gateway {\n database = /d\n}\n"
 	    "provider a {\n dialect = anthropic\n base_url = http://h\n"
 	    " api_key_env = NOT_SET_ANYWHERE\n total_ms = 7 }\n"
 	    "route r { targets = {\n\"a/x\",\n\"a/y\" } }\n"
@@ -579,8 +623,9 @@ test_settings(void **state)
 	in_force(text, "route", "r", "targets", "a/y", 11);
 	in_force(text, "target", "a/x", "total_ms", "9", 12);
 	in_force("", "gateway", "", "drain_ms", "30000", 0);
-	assert_int_equal(hf_conf_settings("t.conf", "gateway {", see_setting,
-	    &w, &e), HF_ECONFIG);
+	assert_int_equal(
+	    hf_conf_settings("t.conf", "gateway {", see_setting, &w, &e),
+	    HF_ECONFIG);
 	assert_int_equal(w.all, 0);
 }
 
@@ -598,8 +643,7 @@ warned(const char *text, const char *want)
 	struct hf_buf b;
 
 	hf_buf_init(&b, 10000);
-	assert_int_equal(hf_conf_warnings("t.conf", text, collect, &b, &e),
-	    0);
+	assert_int_equal(hf_conf_warnings("t.conf", text, collect, &b, &e), 0);
 	hf_buf_putc(&b, '\0');
 	assert_string_equal(b.data, want);
 	hf_buf_free(&b);
@@ -609,16 +653,18 @@ static void
 test_warnings(void **state)
 {
 	static const char two[] = "provider p { dialect = openai\n"
-	    "base_url = http://127.0.0.1:1 }\n"
-	    "route r {\n targets = {p/m, p/n}\n }\n";
+				  "base_url = http://127.0.0.1:1 }\n"
+				  "route r {\n targets = {p/m, p/n}\n }\n";
 
 	(void)state;
 	warned(two, "");
 	warned("", "0 there is no route: every request will be refused\n");
 	warned("gateway {\nlisten = {\"127.0.0.1:1\", \"[::1]:1\"}\n}\n"
-	    "provider p { dialect = openai\nbase_url = http://localhost }\n"
-	    "route r {\n targets = {p/m, p/n}\n }\n", "");
-	warned("provider p { dialect = openai\nbase_url = http://localhost.x "
+	       "provider p { dialect = openai\nbase_url = http://localhost }\n"
+	       "route r {\n targets = {p/m, p/n}\n }\n",
+	    "");
+	warned(
+	    "provider p { dialect = openai\nbase_url = http://localhost.x "
 	    "}\nprovider q { dialect = openai base_url = https://h }\n"
 	    "route r { targets = {p/m}\nfailover_payload = last_user_message\n"
 	    "deadline_ms = 50 }\ntarget p/m {\nfirst_token_ms = 60\n"
@@ -641,7 +687,7 @@ static void
 test_order(void **state)
 {
 	struct hf_conf *c = good("target p/m { total_ms = 5 }\n"
-	    "route r { targets = {p/m} }\n" PROVIDER);
+				 "route r { targets = {p/m} }\n" PROVIDER);
 
 	(void)state;
 	assert_int_equal(c->route[0].target[0]->call.total_ms, 5);
@@ -655,8 +701,10 @@ with_key(const char *key, const char *value, struct hf_error *e)
 	struct hf_conf *c = NULL;
 	char text[600];
 
-	snprintf(text, sizeof(text), "provider p { dialect = openai\n"
-	    "base_url = http://h\n %s = \"%s\" }", key, value);
+	snprintf(text, sizeof(text),
+	    "provider p { dialect = openai\n"
+	    "base_url = http://h\n %s = \"%s\" }",
+	    key, value);
 	if (hf_conf_parse("t.conf", text, &c, e) != 0)
 		assert_null(c);
 	return c;
@@ -709,7 +757,8 @@ test_secrets(void **state)
 	key_fails("api_key_file", dir, "not a plain file");
 	assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
 	key_fails("api_key_file", path_of("fifo"), "not a plain file");
-	key_fails("api_key_file", "sk-mine", "unusable value; expected the "
+	key_fails("api_key_file", "sk-mine",
+	    "unusable value; expected the "
 	    "absolute path of a file");
 
 	assert_int_equal(setenv("HF_TEST_KEY", "sk-3", 1), 0);
@@ -738,7 +787,7 @@ static void
 test_secret_not_shown(void **state)
 {
 	static const char *const keys[] = { "api_key_file", "api_key_env",
-	    "api_key_credential" };
+		"api_key_credential" };
 	struct hf_error e;
 
 	(void)state;
@@ -757,7 +806,7 @@ test_gateway_only(void **state)
 	struct hf_conf *c = NULL;
 	struct hf_error e = { 0 };
 	static const char text[] = "gateway { control = /c.sock }\n"
-	    "provider p { api_key_file = /none }\n";
+				   "provider p { api_key_file = /none }\n";
 
 	(void)state;
 	write_file("a.conf", text, sizeof(text) - 1, 0644);
@@ -785,8 +834,10 @@ test_load(void **state)
 	write_file("b.conf", "gateway {\n workers = x\n}\n", 25, 0644);
 	assert_int_equal(hf_conf_load(path_of("b.conf"), &c, &e), HF_ECONFIG);
 	assert_null(c);
-	snprintf(expected, sizeof(expected), "%s:2: gateway.workers: unusable "
-	    "value 'x'; expected an integer, 0 to 32", path_of("b.conf"));
+	snprintf(expected, sizeof(expected),
+	    "%s:2: gateway.workers: unusable "
+	    "value 'x'; expected an integer, 0 to 32",
+	    path_of("b.conf"));
 	assert_string_equal(e.text, expected);
 
 	write_file("c.conf", "gateway {\0}", 11, 0644);
@@ -810,7 +861,10 @@ test_load(void **state)
 static void
 test_table(void **state)
 {
-	static const struct { const char *block, *key; int last; } enums[] = {
+	static const struct {
+		const char *block, *key;
+		int last;
+	} enums[] = {
 		{ "gateway", "synchronous", HF_SYNC_NORMAL },
 		{ "gateway", "stateless", HF_STATELESS_KEEP },
 		{ "gateway", "log_level", HF_LOG_DEBUG },
@@ -837,18 +891,20 @@ test_table(void **state)
 	}
 	assert_int_equal(n_enum, hf_countof(enums));
 	for (size_t i = 0; i < hf_countof(enums); i++) {
-		const struct hf_param *p = hf_param_find(enums[i].block,
-		    enums[i].key);
+		const struct hf_param *p =
+		    hf_param_find(enums[i].block, enums[i].key);
 		int bars = 0;
 
 		for (const char *z = p->choices; *z != '\0'; z++)
 			bars += *z == '|';
 		assert_int_equal(bars, enums[i].last);
 	}
-	assert_int_equal(hf_param_choice(hf_param_find("gateway",
-	    "synchronous"), "normal"), HF_SYNC_NORMAL);
-	assert_int_equal(hf_param_choice(hf_param_find("gateway",
-	    "synchronous"), "norm"), -1);
+	assert_int_equal(
+	    hf_param_choice(hf_param_find("gateway", "synchronous"), "normal"),
+	    HF_SYNC_NORMAL);
+	assert_int_equal(
+	    hf_param_choice(hf_param_find("gateway", "synchronous"), "norm"),
+	    -1);
 }
 
 static int
@@ -863,7 +919,7 @@ static int
 teardown(void **state)
 {
 	static const char *const names[] = { "good", "wide", "empty", "nul",
-	    "two", "big", "fifo", "a.conf", "b.conf", "c.conf", "e.conf" };
+		"two", "big", "fifo", "a.conf", "b.conf", "c.conf", "e.conf" };
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(names); i++)

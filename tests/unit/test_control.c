@@ -30,19 +30,19 @@ static char path[sizeof(dir) + 16];
 struct fixture {
 	struct event_base *base;
 	struct hf_control *control;
-	unsigned	 calls;
+	unsigned calls;
 	/* Of long replies. */
-	unsigned	 steps, drops;
-	size_t		 most;		/* put in one step, in bytes */
-	struct hf_reply	*waiting;
+	unsigned steps, drops;
+	size_t most; /* put in one step, in bytes */
+	struct hf_reply *waiting;
 };
 
 /* A reply in steps: 'n' rows of 1000 bytes; each second step says nothing;
  * row 'fail_at' fails (-1: none does). */
 struct steps {
-	struct fixture	*f;
-	json_int_t	 i, n, fail_at;
-	bool		 quiet;
+	struct fixture *f;
+	json_int_t i, n, fail_at;
+	bool quiet;
 };
 
 static int
@@ -62,8 +62,10 @@ step(struct hf_reply *r, void *state, struct hf_error *e)
 
 		if (s->i == s->fail_at)
 			return hf_fail(e, HF_ECORRUPT, "row %d", (int)s->i);
-		rc = hf_reply_data(r, json_pack("{s:I, s:s%}", "i", s->i++,
-		    "text", text, sizeof(text)), e);
+		rc = hf_reply_data(r,
+		    json_pack(
+			"{s:I, s:s%}", "i", s->i++, "text", text, sizeof(text)),
+		    e);
 		if (rc < 0)
 			return rc;
 		put += sizeof(text);
@@ -94,15 +96,15 @@ verb(void *arg, const char *name, const json_t *args, struct hf_reply *reply,
 	if (strcmp(name, "echo") == 0) {
 		json_t *copy = json_deep_copy(args);
 
-		return hf_reply_data(reply, json_pack("{s:o}", "args", copy),
-		    e);
+		return hf_reply_data(
+		    reply, json_pack("{s:o}", "args", copy), e);
 	}
 	if (strcmp(name, "count") == 0) {
 		json_int_t n = json_integer_value(json_object_get(args, "n"));
 
 		for (json_int_t i = 0; i < n; i++) {
-			int rc = hf_reply_data(reply, json_pack("{s:I}", "i",
-			    i), e);
+			int rc =
+			    hf_reply_data(reply, json_pack("{s:I}", "i", i), e);
 			if (rc < 0)
 				return rc;
 		}
@@ -114,8 +116,9 @@ verb(void *arg, const char *name, const json_t *args, struct hf_reply *reply,
 
 		memset(text, 'x', 1 << 20);
 		for (int i = 0; i < 100 && rc == 0; i++)
-			rc = hf_reply_data(reply, json_pack("{s:s%}", "text",
-			    text, (size_t)1 << 20), e);
+			rc = hf_reply_data(reply,
+			    json_pack("{s:s%}", "text", text, (size_t)1 << 20),
+			    e);
 		free(text);
 		return rc;
 	}
@@ -125,15 +128,15 @@ verb(void *arg, const char *name, const json_t *args, struct hf_reply *reply,
 
 		s->f = f;
 		s->n = json_integer_value(json_object_get(args, "n"));
-		s->fail_at = fail_at == NULL ? -1 :
-		    json_integer_value(fail_at);
+		s->fail_at = fail_at == NULL ? -1 : json_integer_value(fail_at);
 		if (*name == 's')
 			hf_reply_go_on(reply, step, drop, s);
 		else
 			hf_reply_wait(reply, drop, s);
 		f->waiting = reply;
 		/* An error after all, with the state already given away. */
-		return json_object_get(args, "refuse") == NULL ? 0 :
+		return json_object_get(args, "refuse") == NULL ?
+		    0 :
 		    hf_fail(e, HF_ENOTFOUND, "refused");
 	}
 	if (strcmp(name, "corrupt") == 0)
@@ -156,8 +159,7 @@ set_up(void **state)
 	snprintf(path, sizeof(path), "%s/c", dir);
 	f->base = event_base_new();
 	fd = hf_listen_control(path, &e);
-	if (fd < 0 || hf_control_new(&f->control, f->base, fd, verb, f,
-	    &e) < 0)
+	if (fd < 0 || hf_control_new(&f->control, f->base, fd, verb, f, &e) < 0)
 		return -1;
 	*state = f;
 	return 0;
@@ -214,7 +216,8 @@ expect_served(struct fixture *f)
 	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"count\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":3,\"verb\":\"count\","
 	    "\"args\":{\"n\":0}}");
 	expect_end(f, fd, &in, 3);
 	close(fd);
@@ -232,13 +235,15 @@ test_request_and_reply(void **state)
 	json_t *j;
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	cc_send(fd, "{\"v\":1,\"id\":9,\"verb\":\"echo\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":9,\"verb\":\"echo\","
 	    "\"args\":{\"a\":\"\xc3\xa4\"}}");
 	j = cc_next(f->base, fd, &in);
 	assert_int_equal(json_integer_value(json_object_get(j, "v")), 1);
 	assert_int_equal(json_integer_value(json_object_get(j, "id")), 9);
-	assert_string_equal(json_string_value(json_object_get(
-	    json_object_get(json_object_get(j, "data"), "args"), "a")),
+	assert_string_equal(
+	    json_string_value(json_object_get(
+		json_object_get(json_object_get(j, "data"), "args"), "a")),
 	    "\xc3\xa4");
 	json_decref(j);
 	expect_end(f, fd, &in, 9);
@@ -261,8 +266,10 @@ test_pipelined_and_in_pieces(void **state)
 	for (int i = 1; i <= 3; i++) {
 		char text[64];
 
-		snprintf(text, sizeof(text), "{\"v\":1,\"id\":%d,\"verb\":"
-		    "\"count\",\"args\":{\"n\":1}}", i);
+		snprintf(text, sizeof(text),
+		    "{\"v\":1,\"id\":%d,\"verb\":"
+		    "\"count\",\"args\":{\"n\":1}}",
+		    i);
 		hf_frame_encode(&out, hf_str(text));
 	}
 	for (size_t i = 0; i < out.size; i++) {
@@ -281,15 +288,13 @@ test_pipelined_and_in_pieces(void **state)
 static void
 test_bad_requests_get_answers(void **state)
 {
-	static const char *const bad[] = {
-		"{}", "{\"v\":2,\"id\":1,\"verb\":\"count\"}",
+	static const char *const bad[] = { "{}",
+		"{\"v\":2,\"id\":1,\"verb\":\"count\"}",
 		"{\"v\":1,\"verb\":\"count\"}",
 		"{\"v\":1,\"id\":\"x\",\"verb\":\"count\"}",
-		"{\"v\":1,\"id\":1}",
-		"{\"v\":1,\"id\":1,\"verb\":7}",
+		"{\"v\":1,\"id\":1}", "{\"v\":1,\"id\":1,\"verb\":7}",
 		"{\"v\":1,\"id\":1,\"verb\":\"count\",\"args\":[]}",
-		"{\"v\":1,\"id\":1,\"verb\":\"nonsense\"}"
-	};
+		"{\"v\":1,\"id\":1,\"verb\":\"nonsense\"}" };
 	struct fixture *f = *state;
 	struct hf_buf in;
 	int fd = cc_dial(path);
@@ -312,17 +317,18 @@ test_bad_requests_get_answers(void **state)
 static void
 test_rubbish_closes_that_client_only(void **state)
 {
-	static const struct { const char *p; size_t n; } bad[] = {
-		{ "\0\0\0\0", 4 },			/* empty frame */
-		{ "\xff\xff\xff\xff", 4 },		/* too long */
-		{ "\0\1\0\1{", 5 },			/* 65537 bytes */
-		{ "\0\0\0\5hello", 9 },			/* no JSON */
-		{ "\0\0\0\2[]", 6 },			/* no object */
+	static const struct {
+		const char *p;
+		size_t n;
+	} bad[] = { { "\0\0\0\0", 4 },	   /* empty frame */
+		{ "\xff\xff\xff\xff", 4 }, /* too long */
+		{ "\0\1\0\1{", 5 },	   /* 65537 bytes */
+		{ "\0\0\0\5hello", 9 },	   /* no JSON */
+		{ "\0\0\0\2[]", 6 },	   /* no object */
 		{ "\0\0\0\3{}x", 7 },
-		{ "\0\0\0\15{\"a\":1,\"a\":2}", 17 },	/* member twice */
-		{ "\0\0\0\11{\"a\":\"\xff\"}", 13 },	/* no UTF-8 */
-		{ "GET / HTTP/1.1\r\n\r\n", 18 }
-	};
+		{ "\0\0\0\15{\"a\":1,\"a\":2}", 17 }, /* member twice */
+		{ "\0\0\0\11{\"a\":\"\xff\"}", 13 },  /* no UTF-8 */
+		{ "GET / HTTP/1.1\r\n\r\n", 18 } };
 	struct fixture *f = *state;
 	struct hf_buf in, other;
 	int good = cc_dial(path);
@@ -382,14 +388,16 @@ test_half_close(void **state)
 	json_t *j;
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":1,\"verb\":\"count\","
 	    "\"args\":{\"n\":20000}}");
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
 	for (json_int_t i = 0; i < 20000; i++) {
 		j = cc_next(f->base, fd, &in);
 		assert_non_null(j);
 		assert_int_equal(json_integer_value(json_object_get(
-		    json_object_get(j, "data"), "i")), i);
+				     json_object_get(j, "data"), "i")),
+		    i);
 		json_decref(j);
 	}
 	expect_end(f, fd, &in, 1);
@@ -408,7 +416,8 @@ test_back_pressure(void **state)
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
 	for (int i = 0; i < n; i++)
-		cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"count\","
+		cc_send(fd,
+		    "{\"v\":1,\"id\":1,\"verb\":\"count\","
 		    "\"args\":{\"n\":20000}}");
 	for (int i = 0; i < 200; i++)
 		cc_spin(f->base);
@@ -434,7 +443,8 @@ expect_rows(struct fixture *f, int fd, struct hf_buf *in, json_int_t n)
 
 		assert_non_null(j);
 		assert_int_equal(json_integer_value(json_object_get(
-		    json_object_get(j, "data"), "i")), i);
+				     json_object_get(j, "data"), "i")),
+		    i);
 		json_decref(j);
 	}
 }
@@ -452,10 +462,13 @@ test_long_reply(void **state)
 	char text[100];
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	snprintf(text, sizeof(text), "{\"v\":1,\"id\":1,\"verb\":\"steps\","
-	    "\"args\":{\"n\":%d}}", n);
+	snprintf(text, sizeof(text),
+	    "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+	    "\"args\":{\"n\":%d}}",
+	    n);
 	cc_send(fd, text);
-	cc_send(fd, "{\"v\":1,\"id\":2,\"verb\":\"steps\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":2,\"verb\":\"steps\","
 	    "\"args\":{\"n\":10}}");
 	for (int i = 0; i < 200; i++)
 		cc_spin(f->base);
@@ -469,7 +482,8 @@ test_long_reply(void **state)
 	expect_rows(f, fd, &in, 10);
 	expect_end(f, fd, &in, 2);
 	assert_int_equal(f->drops, 2);
-	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"steps\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":3,\"verb\":\"steps\","
 	    "\"args\":{\"n\":1000}}");
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
 	expect_rows(f, fd, &in, 1000);
@@ -486,15 +500,18 @@ test_long_reply_that_fails(void **state)
 	int fd = cc_dial(path);
 
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	cc_send(fd, "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":1,\"verb\":\"steps\","
 	    "\"args\":{\"n\":1000,\"fail_at\":700}}");
 	expect_rows(f, fd, &in, 700);
 	expect_error(f, fd, &in, 7);
-	cc_send(fd, "{\"v\":1,\"id\":2,\"verb\":\"steps\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":2,\"verb\":\"steps\","
 	    "\"args\":{\"n\":3,\"refuse\":1}}");
 	expect_error(f, fd, &in, 3);
 	assert_int_equal(f->drops, 2);
-	cc_send(fd, "{\"v\":1,\"id\":3,\"verb\":\"steps\","
+	cc_send(fd,
+	    "{\"v\":1,\"id\":3,\"verb\":\"steps\","
 	    "\"args\":{\"n\":0}}");
 	expect_end(f, fd, &in, 3);
 	assert_int_equal(f->drops, 3);
@@ -510,7 +527,8 @@ test_long_reply_to_nobody(void **state)
 	int fd[2] = { cc_dial(path), cc_dial(path) };
 
 	for (int i = 0; i < 2; i++)
-		cc_send(fd[i], "{\"v\":1,\"id\":1,\"verb\":\"steps\","
+		cc_send(fd[i],
+		    "{\"v\":1,\"id\":1,\"verb\":\"steps\","
 		    "\"args\":{\"n\":20000}}");
 	for (int i = 0; i < 100; i++)
 		cc_spin(f->base);
@@ -539,8 +557,8 @@ test_waiting(void **state)
 		cc_spin(f->base);
 	assert_int_equal(f->calls, 1);
 	expect_served(f);
-	assert_int_equal(hf_reply_data(f->waiting, json_pack("{s:i}", "i", 0),
-	    &e), 0);
+	assert_int_equal(
+	    hf_reply_data(f->waiting, json_pack("{s:i}", "i", 0), &e), 0);
 	hf_reply_end(f->waiting, 0, NULL);
 	expect_rows(f, fd, &in, 1);
 	expect_end(f, fd, &in, 1);
@@ -582,10 +600,10 @@ test_last_word(void **state)
 	cc_send(fd[0], "{\"v\":1,\"id\":1,\"verb\":\"wait\"}");
 	while (f->waiting == NULL)
 		cc_spin(f->base);
-	assert_int_equal(hf_reply_data(f->waiting, json_pack("{s:i}", "i", 0),
-	    &e), 0);
+	assert_int_equal(
+	    hf_reply_data(f->waiting, json_pack("{s:i}", "i", 0), &e), 0);
 	hf_reply_end(f->waiting, 0, NULL);
-	hf_control_free(f->control);	/* drops the one that still waits */
+	hf_control_free(f->control); /* drops the one that still waits */
 	f->control = NULL;
 	assert_int_equal(f->drops, 2);
 	expect_rows(f, fd[0], &in, 1);
@@ -670,7 +688,9 @@ test_other_users_are_refused(void **state)
 			n = recv(fd, got, sizeof(got) - 1, 0);
 		got[n > 0 ? n : 0] = '\0';
 		_exit(n > 4 && strstr(got + 4, "\"code\":5,") != NULL &&
-		    strstr(got + 4, "\"EPERM\"") != NULL ? 42 : 2);
+			    strstr(got + 4, "\"EPERM\"") != NULL ?
+			42 :
+			2);
 	}
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		cc_spin(f->base);
@@ -702,6 +722,6 @@ main(void)
 		CASE(test_other_users_are_refused),
 	};
 
-	signal(SIGPIPE, SIG_IGN);	/* as keepers do */
+	signal(SIGPIPE, SIG_IGN); /* as keepers do */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

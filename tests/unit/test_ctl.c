@@ -42,7 +42,7 @@ parse(struct hf_ctl *ctl, char *text, const char *line)
 
 	snprintf(copy, sizeof(copy), "%s", line);
 	for (char *p = strtok_r(copy, " ", &save); p != NULL;
-	    p = strtok_r(NULL, " ", &save))
+	     p = strtok_r(NULL, " ", &save))
 		argv[argc++] = p;
 	return hf_ctl_options(ctl, argc, argv, text);
 }
@@ -54,8 +54,10 @@ test_options(void **state)
 	struct hf_ctl ctl;
 
 	(void)state;
-	assert_int_equal(parse(&ctl, text, "sessions show ses_1 -o json "
-	    "--tenant acme --contents -s /x --timeout 5"), 0);
+	assert_int_equal(parse(&ctl, text,
+			     "sessions show ses_1 -o json "
+			     "--tenant acme --contents -s /x --timeout 5"),
+	    0);
 	assert_string_equal(ctl.command->verb, "sessions.show");
 	assert_string_equal(ctl.operand, "ses_1");
 	assert_string_equal(ctl.tenant, "acme");
@@ -71,8 +73,10 @@ test_options(void **state)
 	assert_null(ctl.operand);
 	assert_int_equal(parse(&ctl, text, "sessions show -- -dash"), 0);
 	assert_string_equal(ctl.operand, "-dash");
-	assert_int_equal(parse(&ctl, text, "--offline sessions verify --all "
-	    "--database /d --key-file /k"), 0);
+	assert_int_equal(parse(&ctl, text,
+			     "--offline sessions verify --all "
+			     "--database /d --key-file /k"),
+	    0);
 	assert_true(ctl.offline);
 	assert_string_equal(ctl.database, "/d");
 	assert_string_equal(ctl.key_file, "/k");
@@ -92,7 +96,9 @@ test_options(void **state)
 static void
 test_options_refused(void **state)
 {
-	static const struct { const char *line, *says; } wrong[] = {
+	static const struct {
+		const char *line, *says;
+	} wrong[] = {
 		{ "", "a command is missing; see holdfastctl --help" },
 		{ "sessions", "unknown command; see holdfastctl --help" },
 		{ "sessions lis", "unknown command; see holdfastctl --help" },
@@ -131,9 +137,11 @@ test_options_refused(void **state)
 		{ "status --timeout 0",
 		    "--timeout: expected milliseconds, 1 to 86400000" },
 		{ "status -o yaml", "-o: expected table or json" },
-		{ "status --nonsense", "unknown option, or one without its "
+		{ "status --nonsense",
+		    "unknown option, or one without its "
 		    "argument; see holdfastctl --help" },
-		{ "status -s", "unknown option, or one without its argument; "
+		{ "status -s",
+		    "unknown option, or one without its argument; "
 		    "see holdfastctl --help" },
 	};
 	char text[HF_CTL_TEXT];
@@ -141,8 +149,8 @@ test_options_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(wrong); i++) {
-		assert_int_equal(parse(&ctl, text, wrong[i].line),
-		    HF_EXIT_USAGE);
+		assert_int_equal(
+		    parse(&ctl, text, wrong[i].line), HF_EXIT_USAGE);
 		assert_string_equal(text, wrong[i].says);
 	}
 }
@@ -160,7 +168,7 @@ escaped(const char *bytes, size_t size, const char *expected)
 	hf_buf_free(&b);
 }
 
-#define ESCAPED(lit, expected)	escaped(lit, sizeof(lit) - 1, expected)
+#define ESCAPED(lit, expected) escaped(lit, sizeof(lit) - 1, expected)
 
 static void
 test_escape(void **state)
@@ -173,15 +181,19 @@ test_escape(void **state)
 	ESCAPED("a\nb\rc\td\0e", "a\\nb\\x0dc\\x09d\\x00e");
 	ESCAPED("\x7f", "\\x7f");
 	ESCAPED("Grüße, 東京 🙂", "Grüße, 東京 🙂");
-	ESCAPED("\xc2\x9b" "31m", "\\x9b31m");		/* C1: CSI */
-	ESCAPED("\xe2\x80\xae" "x", "\\u{202e}x");	/* right to left */
+	ESCAPED("\xc2\x9b"
+		"31m",
+	    "\\x9b31m"); /* C1: CSI */
+	ESCAPED("\xe2\x80\xae"
+		"x",
+	    "\\u{202e}x"); /* right to left */
 	ESCAPED("\xe2\x80\x8b", "\\u{200b}");
 	ESCAPED("\xef\xbb\xbf", "\\u{feff}");
 	ESCAPED("\xf3\xa0\x80\x81", "\\u{e0001}");
 	ESCAPED("\xff\xc3", "\\xff\\xc3");
 	ESCAPED("\xc3(", "\\xc3(");
-	ESCAPED("\xc0\xaf", "\\xc0\\xaf");		/* overlong */
-	ESCAPED("\xed\xa0\x80", "\\xed\\xa0\\x80");	/* surrogate */
+	ESCAPED("\xc0\xaf", "\\xc0\\xaf");	    /* overlong */
+	ESCAPED("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* surrogate */
 	ESCAPED("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
 	assert_int_equal(hf_ctl_width(HF_STR("Grüße")), 5);
 }

@@ -20,10 +20,10 @@
 #include "base/log.h"
 #include "base/params.h"
 
-#define MANUAL	"docs/man/holdfast.conf.5"
-#define SAMPLE	"docs/examples/holdfast.conf"
-#define BEGIN	".\\\" Keys begin.\n"
-#define END	".\\\" Keys end.\n"
+#define MANUAL "docs/man/holdfast.conf.5"
+#define SAMPLE "docs/examples/holdfast.conf"
+#define BEGIN ".\\\" Keys begin.\n"
+#define END ".\\\" Keys end.\n"
 
 static void
 read_file(const char *name, struct hf_buf *out)
@@ -49,7 +49,9 @@ read_file(const char *name, struct hf_buf *out)
 static void
 put_default(struct hf_buf *out, const char *def)
 {
-	static const struct { const char *built, *shown; } dirs[] = {
+	static const struct {
+		const char *built, *shown;
+	} dirs[] = {
 		{ HF_LOCALSTATEDIR "/", "/var/" },
 		{ HF_RUNSTATEDIR "/", "/run/" },
 	};
@@ -58,9 +60,10 @@ put_default(struct hf_buf *out, const char *def)
 		size_t n = strlen(dirs[i].built);
 
 		/* /var/run is below /var: the longer one decides. */
-		if (strncmp(def, dirs[i].built, n) == 0 && (i > 0 ||
-		    strncmp(def, HF_RUNSTATEDIR "/",
-		    strlen(HF_RUNSTATEDIR "/")) != 0)) {
+		if (strncmp(def, dirs[i].built, n) == 0 &&
+		    (i > 0 ||
+			strncmp(def, HF_RUNSTATEDIR "/",
+			    strlen(HF_RUNSTATEDIR "/")) != 0)) {
 			hf_buf_printf(out, "%s%s", dirs[i].shown, def + n);
 			return;
 		}
@@ -99,8 +102,8 @@ put_words(struct hf_buf *out, const char *text)
 {
 	hf_buf_putc(out, '"');
 	for (const char *p = text; *p != '\0'; p++)
-		hf_buf_puts(out, p[0] == '.' && p[1] == ' ' ? ". " :
-		    (char[2]){ *p, '\0' });
+		hf_buf_puts(out,
+		    p[0] == '.' && p[1] == ' ' ? ". " : (char[2]){ *p, '\0' });
 	hf_buf_putc(out, '"');
 }
 
@@ -112,8 +115,8 @@ put_key(struct hf_buf *out, const struct hf_param *p)
 
 	hf_param_expected(p, expected, sizeof(expected));
 	hf_buf_init(&facts, 1000);
-	hf_buf_printf(&facts, "Value: %s%s.", hf_param_is_list(p) ?
-	    "a list, each " : "", expected);
+	hf_buf_printf(&facts, "Value: %s%s.",
+	    hf_param_is_list(p) ? "a list, each " : "", expected);
 	if (p->def != NULL) {
 		hf_buf_puts(&facts, "  Default: ");
 		if (p->type == HF_PARAM_TEXT)
@@ -164,7 +167,8 @@ leave(const struct hf_buf *text)
 	fwrite(text->data, 1, text->size, f);
 	fclose(f);
 	fail_msg("the keys in " MANUAL " are not those of params.def; "
-	    "the right text is in %s", path);
+		 "the right text is in %s",
+	    path);
 }
 
 static void
@@ -184,13 +188,14 @@ test_manual(void **state)
 	put_keys(&keys);
 	assert_true(hf_buf_ok(&keys));
 	if (!hf_str_eq(hf_buf_str(&keys),
-	    (struct hf_str){ begin, (size_t)(end - begin) }))
+		(struct hf_str){ begin, (size_t)(end - begin) }))
 		leave(&keys);
 	hf_buf_free(&keys);
 	hf_buf_free(&manual);
 }
 
-/* --- the sample ------------------------------------------------------------ */
+/* --- the sample ------------------------------------------------------------
+ */
 
 static char dir[] = "/tmp/hf-test-docs-XXXXXX";
 static const char *const secrets[] = { "openai.key", "anthropic.key" };
@@ -259,7 +264,7 @@ put_all_in_force(struct hf_buf *out, const char *text)
 		line = text;
 		if (tabs < n && text[tabs] == '#' && text[tabs + 1] != ' ' &&
 		    !(is_setting(text, n, key, &value) &&
-		    is_alternative(key))) {
+			is_alternative(key))) {
 			line = text + tabs + 1;
 			n -= tabs + 1;
 		}
@@ -313,9 +318,9 @@ check_default(const struct hf_param *p, const char *line, const char *value,
 	hf_buf_init(&def, 1000);
 	put_default(&def, p->def);
 	if (!hf_str_eq((struct hf_str){ value, (size_t)(end - value) },
-	    hf_buf_str(&def)))
-		fail_msg("sample: %s.%s: default is %s", p->block, p->key,
-		    def.data);
+		hf_buf_str(&def)))
+		fail_msg(
+		    "sample: %s.%s: default is %s", p->block, p->key, def.data);
 	hf_buf_free(&def);
 }
 
@@ -354,8 +359,8 @@ test_sample_has_every_key(void **state)
 	}
 	for (unsigned i = 0; i < hf_n_params; i++)
 		if (!seen[i])
-			fail_msg("sample: %s.%s is missing",
-			    hf_params[i].block, hf_params[i].key);
+			fail_msg("sample: %s.%s is missing", hf_params[i].block,
+			    hf_params[i].key);
 	hf_buf_free(&sample);
 }
 

@@ -24,15 +24,15 @@
 
 struct world {
 	struct event_base *base;
-	struct hf_front	*front;
-	struct hf_shm	 shm;
+	struct hf_front *front;
+	struct hf_shm shm;
 	struct hf_conf_gateway gw;
-	int		 listen_fd, port;
-	struct hf_sink	*held;		/* of /hold, not finished yet */
-	struct hf_req	*held_rq;
-	unsigned	 n_hold, n_gone, n_drained, n_handled;
-	bool		 no_watch;
-	bool		 loopback;
+	int listen_fd, port;
+	struct hf_sink *held; /* of /hold, not finished yet */
+	struct hf_req *held_rq;
+	unsigned n_hold, n_gone, n_drained, n_handled;
+	bool no_watch;
+	bool loopback;
 };
 
 static void
@@ -109,7 +109,9 @@ on_inject(void *arg, struct hf_req *rq, struct hf_sink *s)
 		{ "X-Crlf", HF_STR("a\r\nX-Evil: 1") },
 		{ "X-Lf", HF_STR("a\nX-Evil: 1") },
 		{ "X-Nul", HF_STR("a\0b") },
-		{ "X-Ctl", HF_STR("a\x01" "b") },
+		{ "X-Ctl",
+		    HF_STR("a\x01"
+			   "b") },
 		{ "X Bad", HF_STR("a") },
 		{ "X-Bad\r\nX-Evil", HF_STR("a") },
 	};
@@ -119,11 +121,11 @@ on_inject(void *arg, struct hf_req *rq, struct hf_sink *s)
 	hf_sink_reply(s, 200, h, hf_countof(h), "text/plain", HF_STR("ok"));
 }
 
-static void	on_storm(void *arg, struct hf_req *rq, struct hf_sink *s);
+static void on_storm(void *arg, struct hf_req *rq, struct hf_sink *s);
 
 static bool
-authorize(void *arg, struct hf_req *rq, struct hf_sink *s,
-    const struct hf_path *p)
+authorize(
+    void *arg, struct hf_req *rq, struct hf_sink *s, const struct hf_path *p)
 {
 	(void)arg;
 	(void)p;
@@ -163,17 +165,21 @@ setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct hf_front_conf c = { .path = paths,
-	    .n_path = hf_countof(paths), .arg = w, .authorize = authorize,
-	    .refuse = refuse };
+		.n_path = hf_countof(paths),
+		.arg = w,
+		.authorize = authorize,
+		.refuse = refuse };
 	struct hf_error e;
 
 	hf_log_set_level(HF_LOG_ERROR);
 	assert_non_null(w);
 	assert_int_equal(hf_shm_create(&w->shm, NULL, &e), 0);
 	w->gw = (struct hf_conf_gateway){ .body_soft = 100000,
-	    .body_hard = 200000, .header_timeout_ms = 10000,
-	    .body_timeout_ms = 10000, .keepalive_timeout_ms = 20000,
-	    .write_timeout_ms = 20000 };
+		.body_hard = 200000,
+		.header_timeout_ms = 10000,
+		.body_timeout_ms = 10000,
+		.keepalive_timeout_ms = 20000,
+		.write_timeout_ms = 20000 };
 	c.gw = &w->gw;
 	c.shm = &w->shm;
 	w->base = event_base_new();
@@ -227,30 +233,46 @@ is_gone(void *arg)
 
 /* --- the strict table --- */
 
-struct insult { const char *name; int status; const char *bytes; size_t size; };
-#define I(name, status, z) { name, status, z, sizeof(z) - 1 }
+struct insult {
+	const char *name;
+	int status;
+	const char *bytes;
+	size_t size;
+};
+#define I(name, status, z)                     \
+	{                                      \
+		name, status, z, sizeof(z) - 1 \
+	}
 #define POST "POST /echo HTTP/1.1\r\n"
 
 static const struct insult insults[] = {
 	I("no Host", 400, "GET /ping HTTP/1.1\r\n\r\n"),
 	I("two Hosts", 400, "GET /ping HTTP/1.1\r\n" H H "\r\n"),
-	I("different Content-Lengths", 400, POST H
-	    "Content-Length: 1\r\nContent-Length: 2\r\n\r\nabc"),
+	I("different Content-Lengths", 400,
+	    POST H "Content-Length: 1\r\nContent-Length: 2\r\n\r\nabc"),
 	I("Content-Length +5", 400, POST H "Content-Length: +5\r\n\r\nabcde"),
-	I("CL and TE", 400, POST H "Content-Length: 5\r\n"
-	    "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-	I("chunked", 411, POST H "Transfer-Encoding: chunked\r\n\r\n"
-	    "5\r\nabcde\r\n0\r\n\r\n"),
-	I("chunked with extension", 413, POST H
+	I("CL and TE", 400,
+	    POST H "Content-Length: 5\r\n"
+		   "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+	I("chunked", 411,
+	    POST H "Transfer-Encoding: chunked\r\n\r\n"
+		   "5\r\nabcde\r\n0\r\n\r\n"),
+	I("chunked with extension", 413,
+	    POST H
 	    "Transfer-Encoding: chunked\r\n\r\n5;x=1\r\nabcde\r\n0\r\n\r\n"),
-	I("chunk size 0x5", 411, POST H "Transfer-Encoding: chunked\r\n\r\n"
-	    "0x5\r\nabcde\r\n0\r\n\r\n"),
-	I("TE with a space", 400, POST H "Transfer-Encoding : chunked\r\n\r\n"
-	    "5\r\nabcde\r\n0\r\n\r\n" PING),
-	I("gzip, chunked", 400, POST H "Transfer-Encoding: gzip, chunked\r\n"
-	    "\r\n5\r\nabcde\r\n0\r\n\r\n" PING),
-	I("VT chunked", 400, POST H "Transfer-Encoding: \x0b" "chunked\r\n"
-	    "\r\n5\r\nabcde\r\n0\r\n\r\n" PING),
+	I("chunk size 0x5", 411,
+	    POST H "Transfer-Encoding: chunked\r\n\r\n"
+		   "0x5\r\nabcde\r\n0\r\n\r\n"),
+	I("TE with a space", 400,
+	    POST H "Transfer-Encoding : chunked\r\n\r\n"
+		   "5\r\nabcde\r\n0\r\n\r\n" PING),
+	I("gzip, chunked", 400,
+	    POST H "Transfer-Encoding: gzip, chunked\r\n"
+		   "\r\n5\r\nabcde\r\n0\r\n\r\n" PING),
+	I("VT chunked", 400,
+	    POST H "Transfer-Encoding: \x0b"
+		   "chunked\r\n"
+		   "\r\n5\r\nabcde\r\n0\r\n\r\n" PING),
 	I("obs-fold", 400, "GET /ping HTTP/1.1\r\n" H "A: b\r\n c\r\n\r\n"),
 	I("NUL in a value", 400, "GET /ping HTTP/1.1\r\n" H "A: b\0c\r\n\r\n"),
 	I("space in the URI", 400, "GET /pi ng HTTP/1.1\r\n" H "\r\n"),
@@ -264,14 +286,14 @@ static const struct insult insults[] = {
 	I("HTTP/1.9", 400, "GET /ping HTTP/1.9\r\n" H "\r\n"),
 	I("HTTP/3.0", 400, "GET /ping HTTP/3.0\r\n" H "\r\n"),
 	I("bad header name", 400, "GET /ping HTTP/1.1\r\n" H "A b: c\r\n\r\n"),
-	I("HEAD with a body", 400, "HEAD /ping HTTP/1.1\r\n" H
-	    "Content-Length: 41\r\n\r\n" PING),
+	I("HEAD with a body", 400,
+	    "HEAD /ping HTTP/1.1\r\n" H "Content-Length: 41\r\n\r\n" PING),
 	I("unknown method", 501, "BREW /ping HTTP/1.1\r\n" H "\r\n"),
 	I("CONNECT", 400, "CONNECT h:1 HTTP/1.1\r\n" H "\r\n"),
 	I("garbage", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n"),
 	I("empty line first", 400, "\r\n" PING),
-	I("Expect of another kind", 417, POST H
-	    "Expect: 200-ok\r\nContent-Length: 5\r\n\r\nabcde"),
+	I("Expect of another kind", 417,
+	    POST H "Expect: 200-ok\r\nContent-Length: 5\r\n\r\nabcde"),
 };
 
 static void
@@ -351,20 +373,27 @@ test_routes(void **state)
 	assert_int_equal(ask(w, "GET /none HTTP/1.1\r\n" H "\r\n", &b), 404);
 	assert_true(hf_str_is(hf_buf_str(&b),
 	    "{\"code\":\"not_found\",\"message\":\"no such path\"}"));
-	assert_int_equal(ask(w, POST H "Content-Length: 3\r\n\r\nabc", &b),
-	    200);
+	assert_int_equal(
+	    ask(w, POST H "Content-Length: 3\r\n\r\nabc", &b), 200);
 	assert_true(hf_str_is(hf_buf_str(&b), "abc"));
-	assert_int_equal(ask(w, POST H "Authorization: no\r\n"
-	    "Content-Length: 3\r\n\r\nabc", &b), 401);
-	assert_int_equal(ask(w, "GET /ping HTTP/1.1\r\n" H
-	    "Authorization: no\r\n\r\n", &b), 200);	/* open */
+	assert_int_equal(ask(w,
+			     POST H "Authorization: no\r\n"
+				    "Content-Length: 3\r\n\r\nabc",
+			     &b),
+	    401);
+	assert_int_equal(
+	    ask(w, "GET /ping HTTP/1.1\r\n" H "Authorization: no\r\n\r\n", &b),
+	    200); /* open */
 	assert_int_equal(ask(w, "DELETE /echo HTTP/1.1\r\n" H "\r\n", &b), 200);
 	/* The longest prefix wins. */
-	assert_int_equal(ask(w, "POST /echo/deep/x HTTP/1.1\r\n" H
-	    "Content-Length: 0\r\n\r\n", &b), 200);
+	assert_int_equal(
+	    ask(w,
+		"POST /echo/deep/x HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n",
+		&b),
+	    200);
 	assert_true(hf_str_is(hf_buf_str(&b), "pong"));
-	assert_int_equal(ask(w, "GET /echo/deep/x HTTP/1.1\r\n" H "\r\n", &b),
-	    405);
+	assert_int_equal(
+	    ask(w, "GET /echo/deep/x HTTP/1.1\r\n" H "\r\n", &b), 405);
 	/* Routed as written, decoded afterwards. */
 	assert_int_equal(ask(w, "GET /%70ing HTTP/1.1\r\n" H "\r\n", &b), 404);
 	p = peer_dial(w->base, w->port);
@@ -410,9 +439,10 @@ test_pipelining(void **state)
 	struct hf_buf b;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	peer_puts(p, POST H "Content-Length: 1\r\n\r\n1"
-	    "GET /stream HTTP/1.1\r\n" H "\r\n"
-	    POST H "Content-Length: 1\r\n\r\n3" PING);
+	peer_puts(p,
+	    POST H "Content-Length: 1\r\n\r\n1"
+		   "GET /stream HTTP/1.1\r\n" H "\r\n" POST H
+		   "Content-Length: 1\r\n\r\n3" PING);
 	assert_int_equal(peer_response(p, false, &b), 200);
 	assert_true(hf_str_is(hf_buf_str(&b), "1"));
 	assert_int_equal(peer_response(p, false, &b), 200);
@@ -424,8 +454,8 @@ test_pipelining(void **state)
 	assert_int_equal(peer_response(p, false, &b), 200);
 	assert_true(hf_str_is(hf_buf_str(&b), "pong"));
 	/* An insult in the pipeline is found there too. */
-	peer_puts(p, PING "GET /ping HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n"
-	    PING);
+	peer_puts(
+	    p, PING "GET /ping HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n" PING);
 	assert_int_equal(peer_response(p, false, NULL), 200);
 	assert_int_equal(peer_response(p, false, NULL), 400);
 	peer_until_eof(p);
@@ -446,8 +476,8 @@ test_pipelined_bodies(void **state)
 	hf_buf_init(&b, HF_BUF_NOCAP);
 	hf_buf_init(&rq, HF_BUF_NOCAP);
 	for (size_t i = 0; i < hf_countof(size); i++) {
-		hf_buf_printf(&rq, POST H "Content-Length: %zu\r\n\r\n",
-		    size[i]);
+		hf_buf_printf(
+		    &rq, POST H "Content-Length: %zu\r\n\r\n", size[i]);
 		for (size_t k = 0; k < size[i]; k++)
 			hf_buf_putc(&rq, (char)('a' + i));
 	}
@@ -643,11 +673,11 @@ test_stream(void **state)
 	assert_false(hf_sink_started(w->held));
 	hf_sink_start(w->held, 200, NULL, 0, "text/plain");
 	assert_true(hf_sink_started(w->held));
-	peer_until_text(p, "\r\n\r\n");		/* headers leave alone */
+	peer_until_text(p, "\r\n\r\n"); /* headers leave alone */
 	assert_false(peer_has(p, "a\r\n"));
 	hf_sink_write(w->held, HF_STR("a"));
 	hf_sink_write(w->held, HF_STR("b"));
-	peer_until_text(p, "2\r\nab\r\n");	/* one chunk of one pass */
+	peer_until_text(p, "2\r\nab\r\n"); /* one chunk of one pass */
 	hf_sink_write(w->held, HF_STR("c"));
 	peer_until_text(p, "1\r\nc\r\n");
 	assert_int_equal(hf_sink_backlog(w->held), 0);
@@ -655,7 +685,7 @@ test_stream(void **state)
 	hf_sink_end(w->held);
 	assert_int_equal(peer_response(p, false, &b), 200);
 	assert_true(hf_str_is(hf_buf_str(&b), "abcd"));
-	peer_puts(p, PING);			/* kept alive */
+	peer_puts(p, PING); /* kept alive */
 	assert_int_equal(peer_response(p, false, NULL), 200);
 	peer_close(p);
 	hf_buf_free(&b);
@@ -753,8 +783,8 @@ test_back_pressure(void **state)
 	hf_sink_start(w->held, 200, NULL, 0, "text/plain");
 	while (sent < total) {
 		while (sent < total && hf_sink_backlog(w->held) <= 65536) {
-			size_t n = total - sent < sizeof(lump)
-			    ? total - sent : sizeof(lump);
+			size_t n = total - sent < sizeof(lump) ? total - sent :
+								 sizeof(lump);
 
 			w->n_drained = 0;
 			hf_sink_write(w->held, (struct hf_str){ lump, n });
@@ -777,7 +807,7 @@ test_back_pressure(void **state)
 	peer_read(p, true);
 	peer_until_eof(p);
 	got += p->in.size;
-	assert_true(got > total && got < total + 500);	/* and the head */
+	assert_true(got > total && got < total + 500); /* and the head */
 	assert_true(stalls > 1);
 	assert_true(worst <= 2 * 65536);
 	assert_int_equal(p->error, 0);
@@ -815,9 +845,9 @@ test_body_limits(void **state)
 	post(p, 100001, "");
 	assert_int_equal(peer_response(p, false, &b), 413);
 	assert_non_null(strstr(b.data, "request_too_large"));
-	post(p, 5, "");				/* still in step */
+	post(p, 5, ""); /* still in step */
 	assert_int_equal(peer_response(p, false, NULL), 200);
-	post(p, 200001, "");			/* evhttp's own */
+	post(p, 200001, ""); /* evhttp's own */
 	assert_int_equal(peer_response(p, false, NULL), 413);
 	peer_until_eof(p);
 	peer_close(p);
@@ -855,15 +885,16 @@ test_expect(void **state)
 	struct world *w = *state;
 	struct peer *p = peer_dial(w->base, w->port);
 
-	peer_puts(p, POST H
-	    "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+	peer_puts(
+	    p, POST H "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
 	peer_until_text(p, "HTTP/1.1 100 Continue\r\n\r\n");
 	peer_drop(p);
 	peer_puts(p, "abc");
 	assert_int_equal(peer_response(p, false, NULL), 200);
 	/* A stream after it is not cut short by what evhttp left behind. */
 	w->held = NULL;
-	peer_puts(p, "POST /hold HTTP/1.1\r\n" H
+	peer_puts(p,
+	    "POST /hold HTTP/1.1\r\n" H
 	    "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
 	peer_until_text(p, "HTTP/1.1 100 Continue\r\n\r\n");
 	peer_drop(p);
@@ -937,8 +968,7 @@ test_write_stall(void **state)
 	peer_read(p, false);
 	hf_sink_start(w->held, 200, NULL, 0, "text/plain");
 	while (hf_sink_backlog(w->held) < 100000) {
-		hf_sink_write(w->held,
-		    (struct hf_str){ lump, sizeof(lump) });
+		hf_sink_write(w->held, (struct hf_str){ lump, sizeof(lump) });
 		event_base_loop(w->base, EVLOOP_NONBLOCK);
 	}
 	peer_until(w->base, is_gone, w, "gone after the stall");
@@ -1029,12 +1059,12 @@ test_free_busy(void **state)
 	struct world *w = *state;
 	struct peer *p[4];
 
-	p[0] = peer_dial(w->base, w->port);	/* not accepted yet */
+	p[0] = peer_dial(w->base, w->port); /* not accepted yet */
 	hold(w, &p[1], "GET /hold HTTP/1.1\r\n" H "\r\n");
 	hf_sink_start(w->held, 200, NULL, 0, "text/plain");
 	hf_sink_write(w->held, HF_STR("x"));
-	hold(w, &p[2], "POST /hold HTTP/1.1\r\n" H
-	    "Content-Length: 3\r\n\r\nabc");
+	hold(w, &p[2],
+	    "POST /hold HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\nabc");
 	p[3] = peer_dial(w->base, w->port);
 	peer_puts(p[3], "GET /pi");
 	check_alive(w);
@@ -1047,24 +1077,24 @@ test_free_busy(void **state)
 
 /* --- everything at once --- */
 
-#define N_PEERS	24
+#define N_PEERS 24
 
 /* A request that a stormy client made and that is not finished. */
 struct pending {
-	struct storm	*storm;
-	struct hf_sink	*sink;
-	unsigned	 slot;
+	struct storm *storm;
+	struct hf_sink *sink;
+	unsigned slot;
 };
 
 struct storm {
-	struct world	*w;
-	struct pending	*pending[256];
-	unsigned	 n_pending;
-	uint64_t	 seed;
-	unsigned	 n_begun, n_done;
+	struct world *w;
+	struct pending *pending[256];
+	unsigned n_pending;
+	uint64_t seed;
+	unsigned n_begun, n_done;
 };
 
-static struct storm *storm;	/* the handler of /hold reports here */
+static struct storm *storm; /* the handler of /hold reports here */
 
 static unsigned
 roll(struct storm *s, unsigned n)
@@ -1154,10 +1184,13 @@ static void
 act(struct storm *s, struct peer **slot)
 {
 	static const char *const said[] = {
-		PING, "GET /storm HTTP/1.1\r\n" H "\r\n",
+		PING,
+		"GET /storm HTTP/1.1\r\n" H "\r\n",
 		"POST /storm HTTP/1.1\r\n" H "Content-Length: 4\r\n\r\nabcd",
 		"HEAD /storm HTTP/1.1\r\n" H "\r\n",
-		"GET /storm HTTP/1.0\r\n\r\n", "GET /st", "\r\n",
+		"GET /storm HTTP/1.0\r\n\r\n",
+		"GET /st",
+		"\r\n",
 		"CONNECT x:1 HTTP/1.1\r\n" H "\r\n",
 		POST H "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		POST H "Expect: 100-continue\r\nContent-Length: 4\r\n\r\n",
@@ -1194,8 +1227,8 @@ act(struct storm *s, struct peer **slot)
 		}
 		/* Now and then a piece too many. */
 		if (roll(s, 8) == 0)
-			(void)!send(p->fd, z,
-			    1 + roll(s, (unsigned)strlen(z)), MSG_NOSIGNAL);
+			(void)!send(p->fd, z, 1 + roll(s, (unsigned)strlen(z)),
+			    MSG_NOSIGNAL);
 		(void)!send(p->fd, z, strlen(z), MSG_NOSIGNAL);
 		peer_drop(p);
 	}

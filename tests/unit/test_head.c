@@ -14,8 +14,15 @@
 
 #define H "Host: x\r\n"
 
-struct row { int status; const char *bytes; size_t size; };
-#define ROW(status, z) { status, z, sizeof(z) - 1 }
+struct row {
+	int status;
+	const char *bytes;
+	size_t size;
+};
+#define ROW(status, z)                   \
+	{                                \
+		status, z, sizeof(z) - 1 \
+	}
 
 static const struct row table[] = {
 	ROW(0, "GET / HTTP/1.1\r\n" H "\r\n"),
@@ -71,23 +78,29 @@ static const struct row table[] = {
 	ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length: 5, 5\r\n\r\n"),
 	ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length: 0x5\r\n\r\n"),
 	ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length:\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H
 	    "Content-Length: 9999999999999999999\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H
 	    "Content-Length: 5\r\nContent-Length: 5\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H
 	    "Content-Length: 5\r\ncontent-length: 6\r\n\r\n"),
 	ROW(400, "HEAD / HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\n"),
 	ROW(411, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"),
 	ROW(411, "POST / HTTP/1.1\r\n" H "transfer-encoding: Chunked\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H
 	    "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"),
 	ROW(400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding : chunked\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H
-	    "Transfer-Encoding: gzip, chunked\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H
-	    "Transfer-Encoding: \x0b" "chunked\r\n\r\n"),
-	ROW(400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n"
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H "Transfer-Encoding: gzip, chunked\r\n\r\n"),
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H "Transfer-Encoding: \x0b"
+	    "chunked\r\n\r\n"),
+	ROW(400,
+	    "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n"
 	    "Transfer-Encoding: chunked\r\n\r\n"),
 	ROW(400, "POST / HTTP/1.1\r\n" H "Transfer-Encoding:\r\n\r\n"),
 	ROW(400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -142,7 +155,8 @@ test_fields(void **state)
 	(void)state;
 	hf_http_head_init(h);
 	/* The body is left to its reader. */
-	assert_int_equal(hf_http_head_feed(h, (struct hf_str){ r.bytes, r.size }),
+	assert_int_equal(
+	    hf_http_head_feed(h, (struct hf_str){ r.bytes, r.size }),
 	    r.size - 4);
 	assert_true(h->done && h->status == 0);
 	assert_true(hf_str_is(h->method, "POST"));
@@ -183,13 +197,19 @@ test_limits(void **state)
 static void
 test_path(void **state)
 {
-	static const struct { const char *in, *out; } good[] = {
-		{ "/", "/" }, { "/a/b", "/a/b" }, { "/a%2Fb", "/a/b" },
-		{ "/%41%c3%a4", "/A\xc3\xa4" }, { "/..a/.b", "/..a/.b" },
-		{ "/%252e%252e", "/%2e%2e" }, { "/a+b", "/a+b" },
+	static const struct {
+		const char *in, *out;
+	} good[] = {
+		{ "/", "/" },
+		{ "/a/b", "/a/b" },
+		{ "/a%2Fb", "/a/b" },
+		{ "/%41%c3%a4", "/A\xc3\xa4" },
+		{ "/..a/.b", "/..a/.b" },
+		{ "/%252e%252e", "/%2e%2e" },
+		{ "/a+b", "/a+b" },
 	};
 	static const char *const bad[] = { "/..", "/a/../b", "/%2e%2e/x",
-	    "/a/%2E.", "/a%2f..%2fb", "/%00", "/%", "/%4", "/%4x" };
+		"/a/%2E.", "/a%2f..%2fb", "/%00", "/%", "/%4", "/%4x" };
 	char out[64];
 
 	(void)state;

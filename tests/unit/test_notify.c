@@ -50,9 +50,11 @@ receiver(const char *name)
 	memcpy(sun.sun_path, name, strlen(name));
 	if (name[0] == '@')
 		sun.sun_path[0] = '\0';
-	assert_int_equal(bind(fd, (void *)&sun,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-	    strlen(name))), 0);
+	assert_int_equal(
+	    bind(fd, (void *)&sun,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+		    strlen(name))),
+	    0);
 	return fd;
 }
 
@@ -142,8 +144,9 @@ take_fds(const char *fds, int pid_offset)
 	if (getenv("LISTEN_PID") != NULL || getenv("LISTEN_FDS") != NULL ||
 	    getenv("LISTEN_FDNAMES") != NULL)
 		return 101;
-	if (n == 2 && ((fcntl(3, F_GETFD) & FD_CLOEXEC) == 0 ||
-	    (fcntl(4, F_GETFD) & FD_CLOEXEC) == 0))
+	if (n == 2 &&
+	    ((fcntl(3, F_GETFD) & FD_CLOEXEC) == 0 ||
+		(fcntl(4, F_GETFD) & FD_CLOEXEC) == 0))
 		return 102;
 	return (int)n;
 }
@@ -166,7 +169,7 @@ test_passed_sockets(void **state)
 {
 	(void)state;
 	assert_int_equal(taken("2", 0), 2);
-	assert_int_equal(taken("2", 1), 0);	/* meant for another */
+	assert_int_equal(taken("2", 1), 0); /* meant for another */
 	assert_int_equal(taken("0", 0), 0);
 	assert_int_equal(taken("-1", 0), 0);
 	assert_int_equal(taken("2x", 0), 0);

@@ -12,21 +12,22 @@
 #include "base/clock.h"
 #include "tests/unit/wire_util.h"
 
-#define LONG_ID	"call_Q7r2Zk9LmN4pT6vX8yB1cD3e"
-#define CALL(id, args) "{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"" \
-	args "\"}"
+#define LONG_ID "call_Q7r2Zk9LmN4pT6vX8yB1cD3e"
+#define CALL(id, args) \
+	"{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"" args "\"}"
 #define RESULT(id, c) "{\"id\":\"" id "\",\"content\":" c "}"
-#define SAID(c)	"{\"content\":\"" c "\"}"
-#define WIRE_CALL(id, args) "{\"id\":\"" id "\",\"type\":\"function\"," \
+#define SAID(c) "{\"content\":\"" c "\"}"
+#define WIRE_CALL(id, args)                         \
+	"{\"id\":\"" id "\",\"type\":\"function\"," \
 	"\"function\":{\"name\":\"f\",\"arguments\":\"" args "\"}}"
-#define WIRE_RESULT(id, c) "{\"role\":\"tool\",\"tool_call_id\":\"" id \
-	"\",\"content\":" c "}"
+#define WIRE_RESULT(id, c) \
+	"{\"role\":\"tool\",\"tool_call_id\":\"" id "\",\"content\":" c "}"
 
 static void
 expect_messages(const struct hf_item *item, unsigned n, const char *want)
 {
-	wire_expect(hf_dialect(HF_DIALECT_OPENAI), item, n, "{}", "messages",
-	    want);
+	wire_expect(
+	    hf_dialect(HF_DIALECT_OPENAI), item, n, "{}", "messages", want);
 }
 
 static void
@@ -42,26 +43,35 @@ test_messages(void **state)
 		    "\"x\":1}"),
 		wire_message(HF_ROLE_ASSISTANT, SAID("Hm.")),
 		wire_call(1, CALL(LONG_ID, "{\\\"id\\\":42}")),
-		wire_result(RESULT(LONG_ID, "[{\"type\":\"text\",\"text\":"
+		wire_result(RESULT(LONG_ID,
+		    "[{\"type\":\"text\",\"text\":"
 		    "\"ok\"}]")),
-		wire_message(HF_ROLE_ASSISTANT, "{\"content\":\"\","
+		wire_message(HF_ROLE_ASSISTANT,
+		    "{\"content\":\"\","
 		    "\"refusal\":\"No.\"}"),
 		wire_message(HF_ROLE_SYSTEM, SAID("late")),
 		wire_message(HF_ROLE_USER, SAID("bye")),
 	};
 
 	(void)state;
-	expect_messages(item, hf_countof(item), "["
+	expect_messages(item, hf_countof(item),
+	    "["
 	    "{\"role\":\"system\",\"content\":\"Be \\u00e9\\/ brief.\"},"
 	    "{\"role\":\"developer\",\"content\":\"d\"},"
 	    "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
 	    "\"a\"},{\"type\":\"text\",\"text\":\"b\"}],\"name\":\"Z\"},"
-	    "{\"role\":\"assistant\",\"content\":\"Hm.\",\"tool_calls\":["
-	    WIRE_CALL(LONG_ID, "{\\\"id\\\":42}") "]},"
-	    WIRE_RESULT(LONG_ID, "[{\"type\":\"text\",\"text\":\"ok\"}]") ","
-	    "{\"role\":\"assistant\",\"content\":\"No.\"},"
-	    "{\"role\":\"system\",\"content\":\"late\"},"
-	    "{\"role\":\"user\",\"content\":\"bye\"}]");
+	    "{\"role\":\"assistant\",\"content\":\"Hm.\",\"tool_calls\":"
+	    "[" WIRE_CALL(LONG_ID, "{\\\"id\\\":42}") "]}," WIRE_RESULT(LONG_ID,
+		"[{\"type\":\"text\",\"text\":\"ok\"}]") ","
+							 "{\"role\":"
+							 "\"assistant\","
+							 "\"content\":\"No.\"},"
+							 "{\"role\":\"system\","
+							 "\"content\":\"late\"}"
+							 ","
+							 "{\"role\":\"user\","
+							 "\"content\":\"bye\"}"
+							 "]");
 }
 
 static void
@@ -83,15 +93,15 @@ test_tool_order(void **state)
 	};
 
 	(void)state;
-	expect_messages(item, hf_countof(item), "["
+	expect_messages(item, hf_countof(item),
+	    "["
 	    "{\"role\":\"user\",\"content\":\"q\"},"
-	    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":["
-	    WIRE_CALL("a", "{}") "," WIRE_CALL("b", "{}") ","
-	    WIRE_CALL("c", "{}") "]},"
-	    WIRE_RESULT("a", "\"ra\"") ","
-	    WIRE_RESULT("b", "\"call interrupted, no result\"") ","
-	    WIRE_RESULT("c", "\"rc\"") ","
-	    "{\"role\":\"user\",\"content\":\"q2\"}]");
+	    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":"
+	    "[" WIRE_CALL("a", "{}") "," WIRE_CALL("b", "{}") "," WIRE_CALL(
+		"c", "{}") "]}," WIRE_RESULT("a", "\"ra\"") "," WIRE_RESULT("b",
+		"\"call interrupted, no result\"") "," WIRE_RESULT("c",
+		"\"rc\"") ","
+			  "{\"role\":\"user\",\"content\":\"q2\"}]");
 }
 
 static void
@@ -107,14 +117,17 @@ test_answers_apart(void **state)
 	};
 
 	(void)state;
-	expect_messages(item, hf_countof(item), "["
+	expect_messages(item, hf_countof(item),
+	    "["
 	    "{\"role\":\"assistant\",\"content\":\"t1\"},"
-	    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":["
-	    WIRE_CALL("a", "{}") "]},"
-	    WIRE_RESULT("a", "\"call interrupted, no result\"") ","
-	    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":["
-	    WIRE_CALL("b", "{}") "]},"
-	    WIRE_RESULT("b", "\"rb\"") "]");
+	    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":"
+	    "[" WIRE_CALL("a", "{}") "]}," WIRE_RESULT("a",
+		"\"call interrupted, no result\"") ","
+						   "{\"role\":\"assistant\","
+						   "\"content\":null,\"tool_"
+						   "calls\":[" WIRE_CALL("b",
+						       "{}") "]}," WIRE_RESULT("b",
+						       "\"rb\"") "]");
 }
 
 static void
@@ -127,10 +140,10 @@ test_ids(void **state)
 		wire_result(RESULT("call_0", "\"r1\"")),
 		wire_call(2, CALL("call_0", "{}")),
 		wire_result(RESULT("call_0", "\"r2\"")),
-		wire_call(3, CALL("0123456789012345678901234567890123456789x",
-		    "{}")),
-		wire_result(RESULT("0123456789012345678901234567890123456789x",
-		    "\"r3\"")),
+		wire_call(
+		    3, CALL("0123456789012345678901234567890123456789x", "{}")),
+		wire_result(RESULT(
+		    "0123456789012345678901234567890123456789x", "\"r3\"")),
 		wire_call(4, CALL("functions.Bash:0", "{}")),
 		wire_result(RESULT("functions.Bash:0", "\"r4\"")),
 	};
@@ -148,8 +161,8 @@ test_ids(void **state)
 		assert_true(hf_json_next_element(v, &pos, &m[i]));
 	for (i = 0; i < 4; i++) {
 		id[i] = hf_json_path(m[2 * i], "tool_calls", "0", "id", NULL);
-		assert_true(hf_str_eq(id[i].raw,
-		    hf_json_get(m[2 * i + 1], "tool_call_id").raw));
+		assert_true(hf_str_eq(
+		    id[i].raw, hf_json_get(m[2 * i + 1], "tool_call_id").raw));
 		assert_int_equal(id[i].raw.size, i == 0 ? 8 : 32);
 		for (k = 0; k < i; k++)
 			assert_false(hf_str_eq(id[i].raw, id[k].raw));
@@ -189,8 +202,10 @@ test_ids_like_replacements(void **state)
 	id[1] = call_id(built, 1);
 	free(built);
 	assert_int_equal(strlen(id[1]), 30);
-	assert_true(asprintf(&body, "{\"id\":\"%s\",\"name\":\"f\","
-	    "\"arguments\":\"{}\"}", id[1]) > 0);
+	assert_true(asprintf(&body,
+			"{\"id\":\"%s\",\"name\":\"f\","
+			"\"arguments\":\"{}\"}",
+			id[1]) > 0);
 	item[2].body = hf_str(body);
 	free(id[1]);
 	built = wire_build(dl, item, 3, "{}", false);
@@ -217,7 +232,8 @@ test_heard(void **state)
 	(void)state;
 	item[1].has_heard = item[2].has_heard = true;
 	item[1].heard = HF_STR(SAID("long"));
-	expect_messages(item, hf_countof(item), "["
+	expect_messages(item, hf_countof(item),
+	    "["
 	    "{\"role\":\"user\",\"content\":\"q\"},"
 	    "{\"role\":\"assistant\",\"content\":\"long\"},"
 	    "{\"role\":\"user\",\"content\":\"go on\"}]");
@@ -230,7 +246,8 @@ test_params(void **state)
 		wire_message(HF_ROLE_USER, SAID("q")),
 	};
 	char *body = wire_build(hf_dialect(HF_DIALECT_OPENAI), item, 1,
-	    "{\"temperature\":0.10,\"max_tokens\":7,\"seed\":2512292042121000001,"
+	    "{\"temperature\":0.10,\"max_tokens\":7,\"seed\":"
+	    "2512292042121000001,"
 	    "\"stop\":[],\"top_p\":null,\"n\":3,\"logprobs\":true,"
 	    "\"session_id\":\"s\",\"store\":true,\"metadata\":{\"a\":\"b\"},"
 	    "\"user\":\"u\",\"response_format\":{\"type\":\"json_object\"},"
@@ -238,10 +255,12 @@ test_params(void **state)
 	    "\"function\":{\"name\":\"f\",\"description\":\"d\","
 	    "\"parameters\":{\"a\":1.0},\"strict\":true,\"x\":1}}],"
 	    "\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":"
-	    "\"f\",\"y\":2}},\"parallel_tool_calls\":false}", true);
+	    "\"f\",\"y\":2}},\"parallel_tool_calls\":false}",
+	    true);
 
 	(void)state;
-	assert_string_equal(body, "{\"model\":\"m\",\"messages\":[{\"role\":"
+	assert_string_equal(body,
+	    "{\"model\":\"m\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":\"q\"}],\"max_tokens\":7,"
 	    "\"temperature\":0.10,"
 	    "\"response_format\":{\"type\":\"json_object\"},"
@@ -255,8 +274,10 @@ test_params(void **state)
 	/* Choices mean nothing without tools. */
 	body = wire_build(hf_dialect(HF_DIALECT_OPENAI), item, 1,
 	    "{\"tools\":[],\"tool_choice\":\"auto\",\"parallel_tool_calls\":"
-	    "true,\"max_completion_tokens\":5}", false);
-	assert_string_equal(body, "{\"model\":\"m\",\"messages\":[{\"role\":"
+	    "true,\"max_completion_tokens\":5}",
+	    false);
+	assert_string_equal(body,
+	    "{\"model\":\"m\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":\"q\"}],\"max_completion_tokens\":5}");
 	free(body);
 }
@@ -269,36 +290,42 @@ test_refused(void **state)
 	struct hf_error e = { 0 };
 
 	(void)state;
-	assert_int_equal(wire_build_rc(dl, &item, 1, "{\"tools\":[{\"type\":"
-	    "\"custom\",\"custom\":{\"name\":\"x\"}}]}", &e), HF_EINVAL);
-	assert_int_equal(wire_build_rc(dl, &item, 1, "{\"tools\":[{\"type\":"
-	    "\"function\",\"function\":{}}]}", &e), HF_EINVAL);
+	assert_int_equal(wire_build_rc(dl, &item, 1,
+			     "{\"tools\":[{\"type\":"
+			     "\"custom\",\"custom\":{\"name\":\"x\"}}]}",
+			     &e),
+	    HF_EINVAL);
+	assert_int_equal(wire_build_rc(dl, &item, 1,
+			     "{\"tools\":[{\"type\":"
+			     "\"function\",\"function\":{}}]}",
+			     &e),
+	    HF_EINVAL);
 	item.body = HF_STR("{\"content\":");
 	assert_int_equal(wire_build_rc(dl, &item, 1, "{}", &e), HF_EINVAL);
 	item.body = HF_STR("[]");
 	assert_int_equal(wire_build_rc(dl, &item, 1, "{}", &e), HF_EINVAL);
 	item.body = HF_STR(SAID("q"));
-	wire_provider.api_key = (char *)(uintptr_t)"a\r\nX-Evil: 1";
+	wire_provider.api_key = (char *)(uintptr_t) "a\r\nX-Evil: 1";
 	assert_int_equal(wire_build_rc(dl, &item, 1, "{}", &e), HF_EINVAL);
-	wire_provider.api_key = (char *)(uintptr_t)"sk-test";
+	wire_provider.api_key = (char *)(uintptr_t) "sk-test";
 }
 
 static void
 test_request(void **state)
 {
 	struct hf_item item = wire_message(HF_ROLE_USER, SAID("q"));
-	struct hf_payload_input in = { .item = &item, .n_item = 1,
-	    .target = &wire_target };
+	struct hf_payload_input in = {
+		.item = &item, .n_item = 1, .target = &wire_target
+	};
 	struct hf_http_request rq;
 	struct hf_error e = { 0 };
 
 	(void)state;
 	assert_int_equal(hf_json_check(HF_STR("{}"), &in.params, NULL, &e), 0);
 	hf_http_request_init(&rq);
-	assert_int_equal(hf_dialect(HF_DIALECT_OPENAI)->build(&in, &rq, &e),
-	    0);
-	assert_string_equal(rq.url.data,
-	    "http://127.0.0.1:1/v1/chat/completions");
+	assert_int_equal(hf_dialect(HF_DIALECT_OPENAI)->build(&in, &rq, &e), 0);
+	assert_string_equal(
+	    rq.url.data, "http://127.0.0.1:1/v1/chat/completions");
 	assert_string_equal(rq.headers.data,
 	    "Content-Type: application/json\n"
 	    "Accept: application/json\n"
@@ -307,26 +334,35 @@ test_request(void **state)
 	hf_http_request_free(&rq);
 }
 
-#define ASKED	"{\"model\":\"m\",\"messages\":[{\"role\":\"user\"," \
+#define ASKED                                                     \
+	"{\"model\":\"m\",\"messages\":[{\"role\":\"user\","      \
 	"\"content\":\"q\"},{\"role\":\"assistant\",\"content\":" \
 	"\"One, two \""
-#define TOOL	"\"tools\":[{\"type\":\"function\",\"function\":" \
+#define TOOL                                              \
+	"\"tools\":[{\"type\":\"function\",\"function\":" \
 	"{\"name\":\"f\"}}]"
 
 /* The partial answer last, asked for in each way. */
 static void
 test_prefill(void **state)
 {
-	static const struct { int way; const char *body; } row[] = {
+	static const struct {
+		int way;
+		const char *body;
+	} row[] = {
 		{ HF_PREFILL_PLAIN, ASKED "}],\"seed\":1}" },
-		{ HF_PREFILL_VLLM, ASKED "}],\"continue_final_message\":true,"
-		  "\"add_generation_prompt\":false,\"seed\":1}" },
-		{ HF_PREFILL_MISTRAL, ASKED ",\"prefix\":true}],"
-		  "\"seed\":1}" },
-		{ HF_PREFILL_DEEPSEEK, ASKED ",\"prefix\":true}],"
-		  "\"seed\":1}" },
-		{ HF_PREFILL_PARTIAL, ASKED ",\"partial\":true}],"
-		  "\"seed\":1}" },
+		{ HF_PREFILL_VLLM,
+		    ASKED "}],\"continue_final_message\":true,"
+			  "\"add_generation_prompt\":false,\"seed\":1}" },
+		{ HF_PREFILL_MISTRAL,
+		    ASKED ",\"prefix\":true}],"
+			  "\"seed\":1}" },
+		{ HF_PREFILL_DEEPSEEK,
+		    ASKED ",\"prefix\":true}],"
+			  "\"seed\":1}" },
+		{ HF_PREFILL_PARTIAL,
+		    ASKED ",\"partial\":true}],"
+			  "\"seed\":1}" },
 	};
 	const struct hf_item item[] = {
 		wire_message(HF_ROLE_USER, SAID("q")),
@@ -334,8 +370,9 @@ test_prefill(void **state)
 	};
 	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
 	struct hf_conf_target target = wire_target;
-	struct hf_payload_input in = { .item = item, .n_item = 2,
-	    .target = &target, .prefill = true };
+	struct hf_payload_input in = {
+		.item = item, .n_item = 2, .target = &target, .prefill = true
+	};
 	char *body, *without;
 
 	(void)state;
@@ -353,37 +390,41 @@ test_prefill(void **state)
 	}
 	/* Tools may be on offer. */
 	in.prefill = true;
-	body = wire_build_in(dl, &in, "{" TOOL ",\"tool_choice\":\"auto\","
+	body = wire_build_in(dl, &in,
+	    "{" TOOL ",\"tool_choice\":\"auto\","
 	    "\"response_format\":{\"type\":\"text\"}}");
 	assert_non_null(strstr(body, ASKED ",\"partial\":true}]"));
 	free(body);
 }
 
 #define NO_ANSWER "prefill: the history does not end with an answer's text"
-#define FORCED	"prefill: not with a tool_choice that forces a call"
-#define FORMAT	"prefill: not with a response_format other than text"
+#define FORCED "prefill: not with a tool_choice that forces a call"
+#define FORMAT "prefill: not with a response_format other than text"
 
 static void
 test_prefill_refused(void **state)
 {
-	static const struct { const char *params, *why; } row[] = {
+	static const struct {
+		const char *params, *why;
+	} row[] = {
 		{ "{" TOOL ",\"tool_choice\":\"required\"}", FORCED },
 		{ "{" TOOL ",\"tool_choice\":{\"type\":\"function\","
-		  "\"function\":{\"name\":\"f\"}}}", FORCED },
+		  "\"function\":{\"name\":\"f\"}}}",
+		    FORCED },
 		{ "{" TOOL ",\"tool_choice\":{\"type\":\"allowed_tools\","
-		  "\"allowed_tools\":{\"mode\":\"required\"}}}", FORCED },
-		{ "{\"response_format\":{\"type\":\"json_object\"}}",
-		  FORMAT },
-		{ "{\"response_format\":{\"type\":\"json_schema\"}}",
-		  FORMAT },
+		  "\"allowed_tools\":{\"mode\":\"required\"}}}",
+		    FORCED },
+		{ "{\"response_format\":{\"type\":\"json_object\"}}", FORMAT },
+		{ "{\"response_format\":{\"type\":\"json_schema\"}}", FORMAT },
 		{ "{" TOOL ",\"tool_choice\":{\"type\":\"allowed_tools\","
-		  "\"allowed_tools\":{\"mode\":\"auto\"}}}", NULL },
+		  "\"allowed_tools\":{\"mode\":\"auto\"}}}",
+		    NULL },
 		{ "{\"tool_choice\":\"required\",\"response_format\":null}",
-		  NULL },
+		    NULL },
 	};
 	static const char *const last[] = { SAID(""), SAID(" \\n"),
-	    "{\"content\":null}", "{\"content\":\"\",\"refusal\":\"No\"}",
-	    "{\"content\":\"a\",\"refusal\":\"No\"}" };
+		"{\"content\":null}", "{\"content\":\"\",\"refusal\":\"No\"}",
+		"{\"content\":\"a\",\"refusal\":\"No\"}" };
 	struct hf_item item[] = {
 		wire_message(HF_ROLE_USER, SAID("q")),
 		wire_message(HF_ROLE_ASSISTANT, SAID("One")),
@@ -391,13 +432,14 @@ test_prefill_refused(void **state)
 	};
 	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
 	struct hf_conf_target target = wire_target;
-	struct hf_payload_input in = { .item = item, .n_item = 2,
-	    .target = &target, .prefill = true };
+	struct hf_payload_input in = {
+		.item = item, .n_item = 2, .target = &target, .prefill = true
+	};
 	const char *why;
 
 	(void)state;
-	wire_refused_in(dl, &in, "{}",
-	    "prefill: this target cannot go on with an answer");
+	wire_refused_in(
+	    dl, &in, "{}", "prefill: this target cannot go on with an answer");
 	target.call.prefill = HF_PREFILL_VLLM;
 	for (size_t i = 0; i < hf_countof(row); i++) {
 		if (row[i].why != NULL)
@@ -433,14 +475,16 @@ test_instruction(void **state)
 		wire_message(HF_ROLE_ASSISTANT, SAID("One")),
 	};
 	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
-	struct hf_payload_input in = { .item = item, .n_item = 2,
-	    .target = &wire_target,
-	    .instruction = HF_STR("Say \"on\",\nÄ.") };
+	struct hf_payload_input in = { .item = item,
+		.n_item = 2,
+		.target = &wire_target,
+		.instruction = HF_STR("Say \"on\",\nÄ.") };
 	char *body;
 
 	(void)state;
 	body = wire_build_in(dl, &in, "{\"seed\":1}");
-	assert_string_equal(body, "{\"model\":\"m\",\"messages\":["
+	assert_string_equal(body,
+	    "{\"model\":\"m\",\"messages\":["
 	    "{\"role\":\"user\",\"content\":\"q\"},"
 	    "{\"role\":\"assistant\",\"content\":\"One\"},"
 	    "{\"role\":\"user\",\"content\":\"Say \\\"on\\\",\\nÄ.\"}],"
@@ -449,13 +493,15 @@ test_instruction(void **state)
 	/* No empty answer stands before it. */
 	item[1].body = HF_STR(SAID(""));
 	body = wire_build_in(dl, &in, "{}");
-	assert_string_equal(body, "{\"model\":\"m\",\"messages\":["
+	assert_string_equal(body,
+	    "{\"model\":\"m\",\"messages\":["
 	    "{\"role\":\"user\",\"content\":\"q\"},"
 	    "{\"role\":\"user\",\"content\":\"Say \\\"on\\\",\\nÄ.\"}]}");
 	free(body);
 	in.n_item = 0;
 	body = wire_build_in(dl, &in, "{}");
-	assert_string_equal(body, "{\"model\":\"m\",\"messages\":["
+	assert_string_equal(body,
+	    "{\"model\":\"m\",\"messages\":["
 	    "{\"role\":\"user\",\"content\":\"Say \\\"on\\\",\\nÄ.\"}]}");
 	free(body);
 }
@@ -467,7 +513,7 @@ test_many_tools(void **state)
 {
 	enum { N = 20000 };
 	struct hf_item *item = calloc(2 * N, sizeof(*item));
-	char (*body)[64] = calloc(2 * N, sizeof(*body));
+	char(*body)[64] = calloc(2 * N, sizeof(*body));
 	int64_t t0 = hf_now_us();
 	unsigned i;
 	char *out;
@@ -478,12 +524,12 @@ test_many_tools(void **state)
 	for (i = 0; i < N; i++) {
 		snprintf(body[i], sizeof(body[i]), CALL("c%u", ""), i);
 		item[i] = wire_call(1, body[i]);
-		snprintf(body[N + i], sizeof(body[i]), RESULT("r%u", "\"\""),
-		    i);
+		snprintf(
+		    body[N + i], sizeof(body[i]), RESULT("r%u", "\"\""), i);
 		item[N + i] = wire_result(body[N + i]);
 	}
-	out = wire_build(hf_dialect(HF_DIALECT_OPENAI), item, 2 * N, "{}",
-	    false);
+	out =
+	    wire_build(hf_dialect(HF_DIALECT_OPENAI), item, 2 * N, "{}", false);
 	assert_null(strstr(out, "\"r1\""));
 	assert_non_null(strstr(out, "\"c19999\""));
 	assert_true(hf_now_us() - t0 < 10 * 1000000);

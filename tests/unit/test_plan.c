@@ -11,7 +11,7 @@
 
 #include "gateway/turn/plan.h"
 
-#define SEC	((int64_t)1000000)
+#define SEC ((int64_t)1000000)
 
 static double
 half(void *arg)
@@ -23,8 +23,10 @@ half(void *arg)
 static struct hf_plan
 plan(unsigned n_target, int64_t deadline_s)
 {
-	struct hf_conf_route r = { .n_target = n_target, .max_retries = 5,
-	    .backoff_unit_ms = 1000, .backoff_cap_ms = 30000 };
+	struct hf_conf_route r = { .n_target = n_target,
+		.max_retries = 5,
+		.backoff_unit_ms = 1000,
+		.backoff_cap_ms = 30000 };
 	struct hf_plan p;
 
 	hf_plan_init(&p, &r, deadline_s * SEC);
@@ -44,8 +46,9 @@ failed(struct hf_plan *p, unsigned t, enum hf_class c, int64_t now_s)
 static struct hf_plan_step
 limited(struct hf_plan *p, unsigned t, int64_t hint_ms)
 {
-	struct hf_plan_failure f = { .cls = HF_CLASS_CAPACITY,
-	    .limited = true, .hint_ms = hint_ms };
+	struct hf_plan_failure f = {
+		.cls = HF_CLASS_CAPACITY, .limited = true, .hint_ms = hint_ms
+	};
 
 	return hf_plan_failed(p, t, &f, SEC);
 }
@@ -54,8 +57,8 @@ static void
 test_next_at_once(void **state)
 {
 	static const enum hf_class next[] = { HF_CLASS_NETWORK,
-	    HF_CLASS_PROVIDER, HF_CLASS_CAPACITY, HF_CLASS_AUTH,
-	    HF_CLASS_CONTEXT, HF_CLASS_GATEWAY };
+		HF_CLASS_PROVIDER, HF_CLASS_CAPACITY, HF_CLASS_AUTH,
+		HF_CLASS_CONTEXT, HF_CLASS_GATEWAY };
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(next); i++) {
@@ -170,8 +173,9 @@ test_deadline(void **state)
 static void
 test_status(void **state)
 {
-	const struct hf_plan_failure late = { .cls = HF_CLASS_NETWORK,
-	    .timed_out = true, .hint_ms = -1 };
+	const struct hf_plan_failure late = {
+		.cls = HF_CLASS_NETWORK, .timed_out = true, .hint_ms = -1
+	};
 	struct hf_plan p = plan(2, 2);
 	struct hf_plan_step s;
 
@@ -197,8 +201,10 @@ test_status(void **state)
 	/* Overloaded is not rate limited. */
 	p = plan(2, 2);
 	limited(&p, 0, 9000);
-	s = hf_plan_failed(&p, 1, &(struct hf_plan_failure){
-	    .cls = HF_CLASS_CAPACITY, .hint_ms = 5000 }, 1 * SEC);
+	s = hf_plan_failed(&p, 1,
+	    &(struct hf_plan_failure){
+		.cls = HF_CLASS_CAPACITY, .hint_ms = 5000 },
+	    1 * SEC);
 	assert_int_equal(s.status, 503);
 }
 

@@ -11,21 +11,21 @@
 
 #include "gateway/turn/splice.h"
 
-#define TOK	HF_RELEASE_TOKEN
-#define WRD	HF_RELEASE_WORD
-#define CLS	HF_RELEASE_CLAUSE
+#define TOK HF_RELEASE_TOKEN
+#define WRD HF_RELEASE_WORD
+#define CLS HF_RELEASE_CLAUSE
 
-#define WORD10	"abcdefghij"
-#define WORD30	WORD10 WORD10 WORD10
-#define KI	"\xe6\x9c\xa8"		/* a character without spaces */
-#define OE	"\xc3\xb6"
-#define SMILE	"\xf0\x9f\x98\x80"
+#define WORD10 "abcdefghij"
+#define WORD30 WORD10 WORD10 WORD10
+#define KI "\xe6\x9c\xa8" /* a character without spaces */
+#define OE "\xc3\xb6"
+#define SMILE "\xf0\x9f\x98\x80"
 
 /* 'pass' may go, 'hold' may not. */
 static const struct row {
 	enum hf_release_mode mode;
-	const char	*pass;
-	const char	*hold;
+	const char *pass;
+	const char *hold;
 } rows[] = {
 	{ TOK, "", "" },
 	{ TOK, "pac", "" },
@@ -35,7 +35,7 @@ static const struct row {
 	{ TOK, "a", "\xf0\x9f" },
 	{ TOK, "a", "\xf0\x9f\x98" },
 	{ TOK, "a", "\xe6\x9c" },
-	{ TOK, "a\xff", "" },			/* never becomes a character */
+	{ TOK, "a\xff", "" }, /* never becomes a character */
 	{ TOK, "a\xe0\x80", "" },
 	{ TOK, "a\x80", "" },
 	{ WRD, "", "" },
@@ -50,7 +50,7 @@ static const struct row {
 	{ WRD, "I ", "don'" },
 	{ WRD, "see ", "x->y" },
 	{ WRD, "gr" OE OE "n ", OE "l" },
-	{ WRD, "a\xc2\xa0", "b" },		/* a space that does not break */
+	{ WRD, "a\xc2\xa0", "b" }, /* a space that does not break */
 	{ WRD, KI KI, "" },
 	{ WRD, KI, "GPT" },
 	{ WRD, "GPT" KI, "" },
@@ -58,9 +58,11 @@ static const struct row {
 	{ WRD, KI, "\xe6\x9c" },
 	{ WRD, "so ", SMILE },
 	{ WRD, "so ", SMILE "\xe2\x80\x8d\xf0\x9f" },
-	{ WRD, "a ", WORD30 "ab" },		/* 32 bytes */
-	{ WRD, "a " WORD30 "abc", "" },		/* 33 */
-	{ WRD, "a ", WORD30 "ab" "\xc3" },
+	{ WRD, "a ", WORD30 "ab" },	/* 32 bytes */
+	{ WRD, "a " WORD30 "abc", "" }, /* 33 */
+	{ WRD, "a ",
+	    WORD30 "ab"
+		   "\xc3" },
 	{ WRD, "a " WORD30 "ab" OE, "" },
 	{ WRD, WORD30 "abc", OE "" + 2 },
 	{ CLS, "", "" },
@@ -90,8 +92,8 @@ test_rows(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < hf_countof(rows); i++) {
-		snprintf(text, sizeof(text), "%s%s", rows[i].pass,
-		    rows[i].hold);
+		snprintf(
+		    text, sizeof(text), "%s%s", rows[i].pass, rows[i].hold);
 		n = hf_release_pass(rows[i].mode, hf_str(text));
 		if (n != strlen(rows[i].pass))
 			fail_msg("row %zu '%s': %zu pass", i, text, n);
@@ -110,23 +112,23 @@ test_clause_limit(void **state)
 	while (n < 400) {
 		memcpy(text + n, "abc ", 4);
 		n += 4;
-		assert_int_equal(hf_release_pass(CLS,
-		    (struct hf_str){ text, n }), 0);
+		assert_int_equal(
+		    hf_release_pass(CLS, (struct hf_str){ text, n }), 0);
 	}
 	memcpy(text + n, "ab", 2);
-	assert_int_equal(hf_release_pass(CLS, (struct hf_str){ text, n + 1 }),
-	    400);
-	assert_int_equal(hf_release_pass(CLS, (struct hf_str){ text, n + 2 }),
-	    400);
+	assert_int_equal(
+	    hf_release_pass(CLS, (struct hf_str){ text, n + 1 }), 400);
+	assert_int_equal(
+	    hf_release_pass(CLS, (struct hf_str){ text, n + 2 }), 400);
 	/* A clause's end in it counts from there. */
 	text[2] = '.';
-	assert_int_equal(hf_release_pass(CLS, (struct hf_str){ text, n + 2 }),
-	    4);
+	assert_int_equal(
+	    hf_release_pass(CLS, (struct hf_str){ text, n + 2 }), 4);
 }
 
 static const char *const texts[] = {
 	"Hello, w" OE "rld. " KI KI "GPT" KI "\xe3\x80\x82 " SMILE SMILE
-	    "\xe2\x80\x8d" SMILE " pi is 3.14, or 1,000!\r\n\r\nNext: (a) b.",
+	"\xe2\x80\x8d" SMILE " pi is 3.14, or 1,000!\r\n\r\nNext: (a) b.",
 	SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE,
 	"\xff\xc3\x28\xe2\x82 a \xf0\x9f b. \xed\xa0\x80",
 	OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE " " OE,
@@ -147,18 +149,19 @@ stream(enum hf_release_mode mode, const char *text, size_t step, bool valid)
 
 	while (got < end) {
 		got = got + step < end ? got + step : end;
-		n = hf_release_pass(mode,
-		    (struct hf_str){ text + sent, got - sent });
+		n = hf_release_pass(
+		    mode, (struct hf_str){ text + sent, got - sent });
 		assert_true(n <= got - sent);
 		sent += n;
 		if (valid)
 			assert_true(starts_sequence(text + sent));
 		/* What is held stays held until more comes. */
-		n = hf_release_pass(mode,
-		    (struct hf_str){ text + sent, got - sent });
+		n = hf_release_pass(
+		    mode, (struct hf_str){ text + sent, got - sent });
 		assert_int_equal(n, 0);
-		assert_true(got - sent <= (mode == TOK ? 3 : mode == WRD ?
-		    32 + 3 : 400 + 3));
+		assert_true(got - sent <= (mode == TOK	      ? 3 :
+						  mode == WRD ? 32 + 3 :
+								400 + 3));
 	}
 }
 

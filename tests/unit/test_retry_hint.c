@@ -11,12 +11,12 @@
 #include "gateway/provider/provider.h"
 
 /* 1994-11-06T08:49:37Z, the date of the RFC's examples. */
-#define RFC_S	INT64_C(784111777)
+#define RFC_S INT64_C(784111777)
 
 static const struct {
-	const char	*headers;
-	int64_t		 now_s;
-	int64_t		 want_ms;
+	const char *headers;
+	int64_t now_s;
+	int64_t want_ms;
 } row[] = {
 	{ "", 0, -1 },
 	{ "Content-Type: text/html\r\n", 0, -1 },
@@ -62,24 +62,24 @@ static const struct {
 	/* dates */
 	{ "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", RFC_S - 20, 20000 },
 	{ "Retry-After: Sunday, 06-Nov-94 08:49:37 GMT\r\n", RFC_S - 20,
-	  20000 },
+	    20000 },
 	{ "Retry-After: Sun Nov  6 08:49:37 1994\r\n", RFC_S - 20, 20000 },
 	{ "Retry-After: Wed Nov 16 08:49:37 1994\r\n", RFC_S + 864000 - 5,
-	  5000 },
+	    5000 },
 	{ "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", RFC_S, 0 },
 	{ "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", RFC_S + 1, 0 },
 	{ "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 0, 3600000 },
 	{ "Retry-After: Thu, 29 Feb 2024 00:00:00 GMT\r\n", 1709164800 - 3,
-	  3000 },
+	    3000 },
 	{ "Retry-After: Sat, 01 Mar 2025 00:00:00 GMT\r\n", 1740787200 - 3,
-	  3000 },
+	    3000 },
 	{ "Retry-After: Fri, 31 Dec 1999 23:59:60 GMT\r\n", 946684800 - 3,
-	  3000 },
+	    3000 },
 	{ "Retry-After: Thursday, 01-Jan-70 00:01:00 GMT\r\n", 50, 10000 },
 	/* two digits more than 50 years ahead are the past */
 	{ "Retry-After: Sunday, 06-Nov-94 08:49:37 GMT\r\n", 1700000000, 0 },
 	{ "Retry-After: Sunday, 06-Nov-44 08:49:37 GMT\r\n", 1700000000,
-	  3600000 },
+	    3600000 },
 	{ "Retry-After: Fri, 29 Feb 2023 00:00:00 GMT\r\n", 0, -1 },
 	{ "Retry-After: Sun, 06 Nov 1994 08:49:37\r\n", 0, -1 },
 	{ "Retry-After: Sun, 06 Nov 1994 08:49:37 UTC\r\n", 0, -1 },
@@ -102,8 +102,8 @@ test_rows(void **state)
 
 	(void)state;
 	for (i = 0; i < hf_countof(row); i++) {
-		int64_t got = hf_retry_hint(hf_str(row[i].headers),
-		    row[i].now_s * 1000000);
+		int64_t got = hf_retry_hint(
+		    hf_str(row[i].headers), row[i].now_s * 1000000);
 
 		if (got != row[i].want_ms)
 			fail_msg("row %zu: %lld, want %lld: %s", i,
@@ -121,8 +121,8 @@ test_truncated(void **state)
 	(void)state;
 	for (i = 0; i < hf_countof(row); i++) {
 		for (n = 0; n <= strlen(row[i].headers); n++) {
-			int64_t got = hf_retry_hint((struct hf_str){
-			    row[i].headers, n }, 0);
+			int64_t got = hf_retry_hint(
+			    (struct hf_str){ row[i].headers, n }, 0);
 
 			assert_in_range(got + 1, 0, 3600001);
 		}

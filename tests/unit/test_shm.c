@@ -36,7 +36,7 @@ create_and_map(void **state)
 	atomic_store(&a.h->slot[3].inc, 77);
 	assert_int_equal(hf_shm_self_inc(&b), 77);
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
-		b.wake_fd[i] = -1;	/* not really there in this test */
+		b.wake_fd[i] = -1; /* not really there in this test */
 	hf_shm_unmap(&b);
 	hf_shm_unmap(&a);
 	assert_null(a.h);
@@ -62,7 +62,7 @@ alive(void **state)
 	assert_true(hf_shm_alive(&s, 2, 42));
 	assert_false(hf_shm_alive(&s, 2, 41));
 	assert_false(hf_shm_alive(&s, 3, 42));
-	assert_false(hf_shm_alive(&s, 3, 0));	/* a free slot is nobody */
+	assert_false(hf_shm_alive(&s, 3, 0)); /* a free slot is nobody */
 	assert_false(hf_shm_alive(&s, HF_SHM_SLOTS, 42));
 	assert_false(hf_shm_alive(&s, 4000000000u, 42));
 	hf_shm_unmap(&s);
@@ -113,7 +113,7 @@ wakes(void **state)
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(read(p.fd, &n, sizeof(n)), sizeof(n));
 	assert_int_equal(n, 2);
-	hf_shm_wake(&s, HF_SHM_SLOTS);	/* a stored number may be anything */
+	hf_shm_wake(&s, HF_SHM_SLOTS); /* a stored number may be anything */
 	/* A full counter does not block. */
 	n = UINT64_MAX - 1;
 	assert_int_equal(write(p.fd, &n, sizeof(n)), sizeof(n));

@@ -31,14 +31,19 @@
 #include "workers/listen.h"
 #include "workers/spawn.h"
 
-#define N_FDS	5	/* the child's table: 3..7 */
+#define N_FDS 5 /* the child's table: 3..7 */
 
 /* --- the child -------------------------------------------------------- */
 
 /* What the parent is told: a bit for each thing that is as it must be. */
 enum {
-	OK_TABLE = 1, OK_CLOSED = 2, OK_NULL = 4, OK_SIGNALS = 8,
-	OK_DEATHSIG = 16, OK_CONFINED = 32, OK_ALL = 63
+	OK_TABLE = 1,
+	OK_CLOSED = 2,
+	OK_NULL = 4,
+	OK_SIGNALS = 8,
+	OK_DEATHSIG = 16,
+	OK_CONFINED = 32,
+	OK_ALL = 63
 };
 
 static bool
@@ -110,7 +115,8 @@ child_main(const char *what)
 	r.a |= is_null(0) && is_null(6) ? OK_NULL : 0;
 	r.a |= signals_right() ? OK_SIGNALS : 0;
 	r.a |= prctl(PR_GET_PDEATHSIG, &sig) == 0 && sig == SIGKILL ?
-	    OK_DEATHSIG : 0;
+	    OK_DEATHSIG :
+	    0;
 	r.a |= confined() ? OK_CONFINED : 0;
 	return hf_ipc_send(HF_FD_PARENT, &r) < 0 ? 1 : 42;
 }
@@ -190,9 +196,9 @@ test_child_sees_its_table_only(void **state)
 
 	(void)state;
 	if (getenv("HF_VALGRIND") != NULL)
-		skip();	/* /proc/self/exe is valgrind's own program */
+		skip(); /* /proc/self/exe is valgrind's own program */
 	for (unsigned i = 0; i < hf_countof(stray); i++)
-		stray[i] = dup(0);	/* not close-on-exec */
+		stray[i] = dup(0); /* not close-on-exec */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
@@ -225,7 +231,7 @@ test_child_dies_with_its_parent(void **state)
 
 	(void)state;
 	if (getenv("HF_VALGRIND") != NULL)
-		skip();	/* /proc/self/exe is valgrind's own program */
+		skip(); /* /proc/self/exe is valgrind's own program */
 	assert_int_equal(pipe(relay), 0);
 	parent = fork();
 	assert_true(parent >= 0);
@@ -242,8 +248,7 @@ test_child_dies_with_its_parent(void **state)
 			pause();
 	}
 	close(relay[1]);
-	assert_int_equal(read(relay[0], &child, sizeof(child)),
-	    sizeof(child));
+	assert_int_equal(read(relay[0], &child, sizeof(child)), sizeof(child));
 	assert_true(child > 0);
 	assert_int_equal(kill(child, 0), 0);
 	/* The orphan is ours to wait for. */
@@ -281,7 +286,7 @@ test_bad_records_are_dropped(void **state)
 	assert_int_equal(hf_ipc_send(fd[1], &r), 0);
 	assert_int_equal(hf_ipc_recv(fd[0], &got), HF_EPROTO);
 	r.type = HF_IPC_REAP;
-	memset(r.text, 'x', sizeof(r.text));	/* no NUL */
+	memset(r.text, 'x', sizeof(r.text)); /* no NUL */
 	assert_int_equal(hf_ipc_send(fd[1], &r), 0);
 	assert_int_equal(hf_ipc_recv(fd[0], &got), HF_EPROTO);
 	memset(r.text, 0, sizeof(r.text));
@@ -401,7 +406,7 @@ test_lock_waits_for_a_dying_tree(void **state)
 		if (hf_lock_database(db, 0, &e) < 0 ||
 		    write(go[1], "x", 1) != 1)
 			_exit(1);
-		usleep(200000);		/* what it still has to do */
+		usleep(200000); /* what it still has to do */
 		_exit(0);
 	}
 	assert_int_equal(read(go[0], &byte, 1), 1);
@@ -445,8 +450,8 @@ static void
 test_bad_addresses(void **state)
 {
 	static const char *const bad[] = { "", ":80", "8080", "127.0.0.1",
-	    "127.0.0.1:", "localhost:80", "127.0.0.1:http", "[::1:80",
-	    "300.0.0.1:80", "127.0.0.1:65536", "127.0.0.1:-1" };
+		"127.0.0.1:", "localhost:80", "127.0.0.1:http", "[::1:80",
+		"300.0.0.1:80", "127.0.0.1:65536", "127.0.0.1:-1" };
 	struct hf_error e;
 
 	(void)state;
@@ -476,13 +481,13 @@ test_control_replaces_only_the_stale(void **state)
 	int fd, file;
 
 	(void)state;
-	fd = hf_listen_control(path, &e);	/* its folder is made */
+	fd = hf_listen_control(path, &e); /* its folder is made */
 	assert_true(fd >= 0);
 	assert_int_equal(stat(path, &sb), 0);
 	assert_int_equal(sb.st_mode & 0777, 0600);
 	assert_int_equal(hf_listen_control(path, &e), HF_ECONFLICT);
 	close(fd);
-	fd = hf_listen_control(path, &e);	/* stale now */
+	fd = hf_listen_control(path, &e); /* stale now */
 	assert_true(fd >= 0);
 	close(fd);
 	unlink(path);

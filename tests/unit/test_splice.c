@@ -13,15 +13,15 @@
 
 #include "gateway/turn/splice.h"
 
-#define PRE	HF_SPLICE_PREFILL
-#define INS	HF_SPLICE_INSTRUCTION
-#define HID	HF_SPLICE_HIDDEN
+#define PRE HF_SPLICE_PREFILL
+#define INS HF_SPLICE_INSTRUCTION
+#define HID HF_SPLICE_HIDDEN
 
 struct row {
 	enum hf_splice_mode mode;
-	const char	*before;
-	const char	*q;
-	const char	*out;
+	const char *before;
+	const char *q;
+	const char *out;
 };
 
 static const struct row rows[] = {
@@ -57,8 +57,7 @@ static const struct row rows[] = {
 	{ INS, "\xe4\xbb\x8a\xe5\xa4\xa9", "\xe5\xa4\xa9\xe6\xb0\x94",
 	    "\xe5\xa4\xa9\xe6\xb0\x94" },
 	{ INS, "\xe4\xbb\x8a\xe5\xa4\xa9", "GPT", "GPT" },
-	{ INS, "GPT", "\xe5\xa4\xa9\xe6\xb0\x94",
-	    "\xe5\xa4\xa9\xe6\xb0\x94" },
+	{ INS, "GPT", "\xe5\xa4\xa9\xe6\xb0\x94", "\xe5\xa4\xa9\xe6\xb0\x94" },
 	{ INS, "one", "", "" },
 	{ INS, "one", " ", " " },
 	{ INS, "one ", " ", "" },
@@ -83,8 +82,7 @@ static const struct row rows[] = {
 	    "to The old house now" },
 	{ INS, "we go to the old house", "the old house.", "." },
 	{ INS, "we go to the old house", "the old house", "" },
-	{ INS, "we go to the old house\n", "the old house\n  now",
-	    "  now" },
+	{ INS, "we go to the old house\n", "the old house\n  now", "  now" },
 	{ INS, "we go to the old house\n\n", "the old house\n\nnow", "now" },
 	/* Half a character at the end of P is no end of one in Q. */
 	{ INS, "see how we go to \xe6\x98", "how we go to \xe6\x98\x8e",
@@ -119,7 +117,8 @@ static const struct row rows[] = {
 	{ INS, "we say pi is about 3 ", "pi is about 3.14",
 	    "pi is about 3.14" },
 	{ INS, "we say pi is about 3 ", "pi is about 3. Or so", ". Or so" },
-	{ INS, "to see that it isn", "see that it isn't", " see that it isn't" },
+	{ INS, "to see that it isn", "see that it isn't",
+	    " see that it isn't" },
 	{ INS, "order 42, as it is, is ", "as it is, is, well", ", well" },
 	{ INS, "call foo of bar baz(", "foo of bar baz(x)", "x)" },
 	{ INS, "we go to the old ", "go to the old-fashioned house",
@@ -263,8 +262,8 @@ test_long_overlap(void **state)
 	hf_buf_putc(&q, ' ');
 	hf_buf_put(&q, p.data + p.size - HF_SPLICE_HEAD, HF_SPLICE_HEAD);
 	assert_true(q.data[1] != ' ' && q.data[1] != 'w');
-	check(INS, hf_buf_str(&p), (struct hf_str){ q.data + 1,
-	    HF_SPLICE_HEAD }, hf_buf_str(&q));
+	check(INS, hf_buf_str(&p),
+	    (struct hf_str){ q.data + 1, HF_SPLICE_HEAD }, hf_buf_str(&q));
 	hf_buf_free(&p);
 	hf_buf_free(&q);
 }
@@ -331,15 +330,14 @@ test_bounds(void **state)
 		/* Between words that match, too. */
 		hf_splice_init(&s, HID, HF_STR("one two"));
 		hf_splice_feed(&s, HF_STR("one"), &out);
-		hf_splice_feed(&s, (struct hf_str){ fill, 7 + 7 + 400 - 3 },
-		    &out);
+		hf_splice_feed(
+		    &s, (struct hf_str){ fill, 7 + 7 + 400 - 3 }, &out);
 		assert_true(s.decided);
 		hf_splice_free(&s);
 		/* Never glued. */
 		hf_buf_reset(&out);
 		hf_splice_init(&s, INS, HF_STR("one"));
-		hf_splice_feed(&s, (struct hf_str){ fill, sizeof(fill) },
-		    &out);
+		hf_splice_feed(&s, (struct hf_str){ fill, sizeof(fill) }, &out);
 		hf_splice_feed(&s, HF_STR("two"), &out);
 		hf_splice_end(&s, &out);
 		assert_true(out.size > 3 && out.data[0] == *c);

@@ -19,73 +19,92 @@
 #include "gateway/turn/splice.h"
 
 struct text {
-	const char	*name;
-	const char	*p;
-	bool		 wide;		/* a character is a word */
+	const char *name;
+	const char *p;
+	bool wide; /* a character is a word */
 };
 
 static const struct text texts[] = {
 	{ "english",
-	  "Hello Zelmira, order 42 is packed and leaves today. Would you like "
-	  "a message (by mail or by phone) as soon as it is on its way? It is "
-	  "about 3.14 kg, costs $1,000 and isn't insured: that's up to you; "
-	  "well-known carriers, e.g. Acme, do that at 12:30.", false },
+	    "Hello Zelmira, order 42 is packed and leaves today. Would you "
+	    "like "
+	    "a message (by mail or by phone) as soon as it is on its way? It "
+	    "is "
+	    "about 3.14 kg, costs $1,000 and isn't insured: that's up to you; "
+	    "well-known carriers, e.g. Acme, do that at 12:30.",
+	    false },
 	{ "german",
-	  "Gr\xc3\xbc\xc3\x9f" "e aus M\xc3\xbcnchen! Die \xc3\x84nderung ist "
-	  "\xc3\xbc" "bern\xc3\xa4" "chste Woche f\xc3\xa4llig, \xe2\x80\x9e"
-	  "sp\xc3\xa4testens\xe2\x80\x9c am 3. M\xc3\xa4rz \xe2\x80\x93 das "
-	  "hei\xc3\x9ft: bitte \xc3\xb6" "ffnen Sie das Paket erst danach.",
-	  false },
+	    "Gr\xc3\xbc\xc3\x9f"
+	    "e aus M\xc3\xbcnchen! Die \xc3\x84nderung ist "
+	    "\xc3\xbc"
+	    "bern\xc3\xa4"
+	    "chste Woche f\xc3\xa4llig, \xe2\x80\x9e"
+	    "sp\xc3\xa4testens\xe2\x80\x9c am 3. M\xc3\xa4rz \xe2\x80\x93 das "
+	    "hei\xc3\x9ft: bitte \xc3\xb6"
+	    "ffnen Sie das Paket erst danach.",
+	    false },
 	/* The package arrives at 3 pm tomorrow.  Is GPT-4 fine? */
 	{ "japanese",
-	  "\xe8\x8d\xb7\xe7\x89\xa9\xe3\x81\xaf\xe6\x98\x8e\xe6\x97\xa5\xe3"
-	  "\x81\xae\xe5\x8d\x88\xe5\xbe\x8c" "3\xe6\x99\x82\xe3\x81\xab\xe5"
-	  "\xb1\x8a\xe3\x81\x8d\xe3\x81\xbe\xe3\x81\x99\xe3\x80\x82" "GPT-4"
-	  "\xe3\x81\xa7\xe3\x82\x88\xe3\x82\x8d\xe3\x81\x97\xe3\x81\x84\xe3"
-	  "\x81\xa7\xe3\x81\x99\xe3\x81\x8b\xef\xbc\x9f", true },
+	    "\xe8\x8d\xb7\xe7\x89\xa9\xe3\x81\xaf\xe6\x98\x8e\xe6\x97\xa5\xe3"
+	    "\x81\xae\xe5\x8d\x88\xe5\xbe\x8c"
+	    "3\xe6\x99\x82\xe3\x81\xab\xe5"
+	    "\xb1\x8a\xe3\x81\x8d\xe3\x81\xbe\xe3\x81\x99\xe3\x80\x82"
+	    "GPT-4"
+	    "\xe3\x81\xa7\xe3\x82\x88\xe3\x82\x8d\xe3\x81\x97\xe3\x81\x84\xe3"
+	    "\x81\xa7\xe3\x81\x99\xe3\x81\x8b\xef\xbc\x9f",
+	    true },
 	{ "emoji",
-	  "All done \xf0\x9f\x8e\x89\xf0\x9f\x8e\x89 see you soon "
-	  "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb and bring the "
-	  "\xf0\x9f\x8e\x82 with you \xe2\x9d\xa4\xef\xb8\x8f bye", false },
+	    "All done \xf0\x9f\x8e\x89\xf0\x9f\x8e\x89 see you soon "
+	    "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb and bring the "
+	    "\xf0\x9f\x8e\x82 with you \xe2\x9d\xa4\xef\xb8\x8f bye",
+	    false },
 	{ "code",
-	  "for (i = 0; i < n; i++) {\n\tif (a[i] == key)\n\t\treturn i;\n\t"
-	  "sum += a[i] * 2;\n}\n\nprintf(\"%d items\\n\", n);\n  /* done */\n"
-	  "return found ? -1 : sum;\n", false },
+	    "for (i = 0; i < n; i++) {\n\tif (a[i] == key)\n\t\treturn i;\n\t"
+	    "sum += a[i] * 2;\n}\n\nprintf(\"%d items\\n\", n);\n  /* done */\n"
+	    "return found ? -1 : sum;\n",
+	    false },
 	{ "list",
-	  "You need three things:\n\n1. A ticket (paper, not a copy)\n2. Some "
-	  "patience\n   - at least an hour\n   - better two\n3. Luck\n\n"
-	  "| name | price |\n|---|---|\n| tea | 1,000 |\n\nThen call "
-	  "+1-555-0100.", false },
-	{ "ha",
-	  "ha ha ha ha", false },
+	    "You need three things:\n\n1. A ticket (paper, not a copy)\n2. "
+	    "Some "
+	    "patience\n   - at least an hour\n   - better two\n3. Luck\n\n"
+	    "| name | price |\n|---|---|\n| tea | 1,000 |\n\nThen call "
+	    "+1-555-0100.",
+	    false },
+	{ "ha", "ha ha ha ha", false },
 	{ "repeats",
-	  "No, no, no, no, no! Ha ha ha ha ha ha ha, that is very, very, very "
-	  "good, I don't, I don't, I can't say more. Bye bye bye bye bye.",
-	  false },
+	    "No, no, no, no, no! Ha ha ha ha ha ha ha, that is very, very, "
+	    "very "
+	    "good, I don't, I don't, I can't say more. Bye bye bye bye bye.",
+	    false },
 	{ "numbers",
-	  "pi is 3.14 or 3.1416 and 1,000 is 10 times 100, not 1,0 or .5 of "
-	  "2.71 at 10:45:30 on 2026-11-29", false },
+	    "pi is 3.14 or 3.1416 and 1,000 is 10 times 100, not 1,0 or .5 of "
+	    "2.71 at 10:45:30 on 2026-11-29",
+	    false },
 	{ "long",
-	  "The quick brown fox jumps over the lazy dog while seven wizards "
-	  "quietly boil hot elixirs in a cauldron behind some old barn. "
-	  "Nobody knows why they chose that place, although rumours about "
-	  "buried treasure have circulated among villagers ever since grandma "
-	  "Edith found an antique coin under her porch. Meanwhile, the fox "
-	  "sleeps. Later on, when autumn winds blow golden leaves across empty "
-	  "fields, every creature there prepares for winter: squirrels hide "
-	  "nuts, bears fatten themselves, swallows depart southwards, and only "
-	  "stubborn wizards remain, stirring endlessly, hoping that tonight "
-	  "their potion will finally turn blue.", false },
+	    "The quick brown fox jumps over the lazy dog while seven wizards "
+	    "quietly boil hot elixirs in a cauldron behind some old barn. "
+	    "Nobody knows why they chose that place, although rumours about "
+	    "buried treasure have circulated among villagers ever since "
+	    "grandma "
+	    "Edith found an antique coin under her porch. Meanwhile, the fox "
+	    "sleeps. Later on, when autumn winds blow golden leaves across "
+	    "empty "
+	    "fields, every creature there prepares for winter: squirrels hide "
+	    "nuts, bears fatten themselves, swallows depart southwards, and "
+	    "only "
+	    "stubborn wizards remain, stirring endlessly, hoping that tonight "
+	    "their potion will finally turn blue.",
+	    false },
 };
 
 struct sweep {
 	const struct text *text;
-	struct hf_str	 all;
-	struct hf_str	 before;	/* what the client has */
-	struct hf_str	 rest;
-	struct hf_buf	 q;
-	struct hf_buf	 out;
-	unsigned long	 cut, said, any, runs;
+	struct hf_str all;
+	struct hf_str before; /* what the client has */
+	struct hf_str rest;
+	struct hf_buf q;
+	struct hf_buf out;
+	unsigned long cut, said, any, runs;
 };
 
 enum verdict { MUST_NOT, EITHER, MUST };
@@ -128,8 +147,7 @@ static unsigned
 add_distinct(struct hf_str *set, unsigned n, const char *p, size_t size)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (set[i].size == size &&
-		    strncasecmp(set[i].p, p, size) == 0)
+		if (set[i].size == size && strncasecmp(set[i].p, p, size) == 0)
 			return n;
 	if (size == 0 || n == 64)
 		return n;
@@ -275,9 +293,10 @@ go_on(struct sweep *w, enum hf_splice_mode mode, enum verdict v)
 		both = client_has(w, w->before, hf_buf_str(&w->q));
 		if (v == MUST ? !text : v == MUST_NOT ? !both : !text && !both)
 			fail_msg("mode %d verdict %d split %u: '%.*s' + "
-			    "'%.*s' -> '%.*s'", (int)mode, (int)v, how,
-			    HF_STR_ARG(w->before), (int)w->q.size, w->q.data,
-			    (int)w->out.size, w->out.data);
+				 "'%.*s' -> '%.*s'",
+			    (int)mode, (int)v, how, HF_STR_ARG(w->before),
+			    (int)w->q.size, w->q.data, (int)w->out.size,
+			    w->out.data);
 	}
 	w->cut += v == MUST;
 	w->said += v == MUST_NOT;
@@ -327,7 +346,7 @@ repeat(struct sweep *w, unsigned k, bool change, const char *lead)
 
 	hf_buf_reset(&w->q);
 	if (lead[0] != '\0' && said.p[0] == '.')
-		return;		/* that would be the ellipsis's */
+		return; /* that would be the ellipsis's */
 	hf_buf_puts(&w->q, lead);
 	put_changed(&w->q, said, change);
 	hf_buf_putstr(&w->q, w->rest);
@@ -392,13 +411,14 @@ test_sweep(void **state)
 		w.before = (struct hf_str){ t->p, cut };
 		w.before.size = hf_release_pass(HF_RELEASE_WORD, w.before);
 		if (w.before.size == had)
-			continue;	/* the same cut again */
+			continue; /* the same cut again */
 		had = w.before.size;
 		w.rest = (struct hf_str){ t->p + had, w.all.size - had };
 		all_styles(&w);
 	}
 	print_message("# %zu bytes: %lu runs; must be cut %lu, must be said "
-	    "%lu, either %lu\n", w.all.size, w.runs, w.cut, w.said, w.any);
+		      "%lu, either %lu\n",
+	    w.all.size, w.runs, w.cut, w.said, w.any);
 	assert_true(w.cut > 15 && w.said > 10);
 	hf_buf_free(&w.q);
 	hf_buf_free(&w.out);
@@ -411,8 +431,8 @@ main(void)
 
 	for (size_t i = 0; i < hf_countof(texts); i++)
 		t[i] = (struct CMUnitTest){ .name = texts[i].name,
-		    .test_func = test_sweep,
-		    .initial_state = (void *)(uintptr_t)&texts[i] };
-	return _cmocka_run_group_tests("splice_sweep", t, hf_countof(texts),
-	    NULL, NULL);
+			.test_func = test_sweep,
+			.initial_state = (void *)(uintptr_t)&texts[i] };
+	return _cmocka_run_group_tests(
+	    "splice_sweep", t, hf_countof(texts), NULL, NULL);
 }

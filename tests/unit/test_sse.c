@@ -13,15 +13,18 @@
 #include "base/clock.h"
 #include "gateway/upstream/sse.h"
 
-#define S(lit) { (lit), sizeof(lit) - 1 }
+#define S(lit)                         \
+	{                              \
+		(lit), sizeof(lit) - 1 \
+	}
 #define BOM "\xef\xbb\xbf"
 
 /* Events are written as "type|data|id;" so that one string compares all. */
 static const struct {
-	struct hf_str	 bytes;
-	const char	*events;
-	int64_t		 retry_ms;
-	const char	*rest;
+	struct hf_str bytes;
+	const char *events;
+	int64_t retry_ms;
+	const char *rest;
 } vector[] = {
 	{ S("data: a\n\n"), "message|a|;", -1, "" },
 	{ S("data: a\r\n\r\n"), "message|a|;", -1, "" },
@@ -41,23 +44,23 @@ static const struct {
 	{ S("data:\ndata:\n\n"), "message|\n|;", -1, "" },
 	{ S(": x\n\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S(":\n\n: ping\ndata: a\n:\n: b\ndata: c\n\n"), "message|a\nc|;", -1,
-	  "" },
+	    "" },
 	{ S("event: ping\n\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S("event: x\ndata: a\n\ndata: b\n\n"), "x|a|;message|b|;", -1, "" },
 	{ S("event:x\ndata:a\n\n"), "x|a|;", -1, "" },
 	{ S("event: a\nevent: b\ndata: 1\n\n"), "b|1|;", -1, "" },
 	{ S("event: a\nevent\ndata: 1\n\n"), "message|1|;", -1, "" },
 	{ S("id: 7\ndata: a\n\ndata: b\n\n"), "message|a|7;message|b|7;", -1,
-	  "" },
-	{ S("id: 7\ndata: a\n\nid\ndata: b\n\n"), "message|a|7;message|b|;",
-	  -1, "" },
+	    "" },
+	{ S("id: 7\ndata: a\n\nid\ndata: b\n\n"), "message|a|7;message|b|;", -1,
+	    "" },
 	{ S("id: 9\n\ndata: b\n\n"), "message|b|9;", -1, "" },
 	{ S("retry: 1500\ndata: a\n\n"), "message|a|;", 1500, "" },
 	{ S("retry: 1.5\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S("retry:\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S("retry: -1\ndata: a\n\n"), "message|a|;", -1, "" },
 	{ S("retry: 99999999999999999999\ndata: a\n\n"), "message|a|;", -1,
-	  "" },
+	    "" },
 	{ S("data: a\n\ndata: lost"), "message|a|;", -1, "lost" },
 	{ S("data: a\n\ndata: lost\n"), "message|a|;", -1, "lost" },
 	{ S("data: a\n\ndata: lo\ndata: st"), "message|a|;", -1, "lo\nst" },
@@ -73,9 +76,9 @@ static const struct {
 	{ S(""), "", -1, "" },
 	{ S("data: a:b: c\n\n"), "message|a:b: c|;", -1, "" },
 	{ S("data: \xe6\x97\xa5\xe6\x9c\xac\xf0\x9f\x99\x82\n\n"),
-	  "message|\xe6\x97\xa5\xe6\x9c\xac\xf0\x9f\x99\x82|;", -1, "" },
+	    "message|\xe6\x97\xa5\xe6\x9c\xac\xf0\x9f\x99\x82|;", -1, "" },
 	{ S("data: a\r\n\r\ndata: b\r\n\r\ndata: c\r\n\r\n"),
-	  "message|a|;message|b|;message|c|;", -1, "" },
+	    "message|a|;message|b|;message|c|;", -1, "" },
 	{ S("data: a\r\ndata: b\r\n\r\n"), "message|a\nb|;", -1, "" },
 };
 
@@ -122,8 +125,8 @@ check_vector(size_t i, size_t first, size_t step)
 	}
 	if (!hf_str_is(hf_buf_str(&got), vector[i].events) ||
 	    s.retry_ms != vector[i].retry_ms)
-		fail_msg("vector %zu, cut %zu/%zu: %s", i, first, step,
-		    got.data);
+		fail_msg(
+		    "vector %zu, cut %zu/%zu: %s", i, first, step, got.data);
 	if (!hf_str_is(hf_sse_rest(&s), vector[i].rest))
 		fail_msg("vector %zu, cut %zu/%zu: rest", i, first, step);
 	hf_sse_free(&s);
@@ -147,16 +150,19 @@ test_vectors(void **state)
 static void
 test_caps(void **state)
 {
-	static const struct { const char *bytes; bool ok; const char *ev; }
-	row[] = {
+	static const struct {
+		const char *bytes;
+		bool ok;
+		const char *ev;
+	} row[] = {
 		{ "data: 0123456789\n\n", true, "message|0123456789|;" },
-		{ "data: 01234567890\n\n", false, "" },	/* line of 17 */
+		{ "data: 01234567890\n\n", false, "" }, /* line of 17 */
 		{ "data: a\n\nxxxxxxxxxxxxxxxxx", false, "message|a|;" },
 		{ "data: 0123456\ndata: 01234567\n\n", false, "" },
 		{ "data: 0123456\ndata: 0123456\n\n", true,
-		  "message|0123456\n0123456|;" },
+		    "message|0123456\n0123456|;" },
 		{ "data: a\n\n:0123456789abcdef\ndata: b\n\n", false,
-		  "message|a|;" },
+		    "message|a|;" },
 	};
 	size_t i, cut, size;
 
@@ -171,12 +177,15 @@ test_caps(void **state)
 			hf_buf_puts(&got, "");
 			hf_sse_init(&s, 16, record, &got);
 			hf_sse_feed(&s, (struct hf_str){ row[i].bytes, cut });
-			assert_int_equal(hf_sse_feed(&s, (struct hf_str){
-			    row[i].bytes + cut, size - cut }), row[i].ok);
+			assert_int_equal(
+			    hf_sse_feed(&s,
+				(struct hf_str){
+				    row[i].bytes + cut, size - cut }),
+			    row[i].ok);
 			assert_string_equal(got.data, row[i].ev);
 			if (!row[i].ok) {
-				assert_false(hf_sse_feed(&s,
-				    HF_STR("data: z\n\n")));
+				assert_false(
+				    hf_sse_feed(&s, HF_STR("data: z\n\n")));
 				assert_string_equal(got.data, row[i].ev);
 				assert_int_equal(hf_sse_rest(&s).size, 0);
 			}
@@ -200,8 +209,9 @@ test_nul(void **state)
 		hf_buf_init(&got, HF_BUF_NOCAP);
 		hf_sse_init(&s, 64, record, &got);
 		hf_sse_feed(&s, (struct hf_str){ in, cut });
-		assert_false(hf_sse_feed(&s, (struct hf_str){ in + cut,
-		    size - cut }) && cut < size);
+		assert_false(
+		    hf_sse_feed(&s, (struct hf_str){ in + cut, size - cut }) &&
+		    cut < size);
 		assert_true(s.failed);
 		assert_string_equal(got.data, "message|a|;");
 		hf_sse_free(&s);
@@ -209,7 +219,10 @@ test_nul(void **state)
 	}
 }
 
-struct stopper { struct hf_sse *s; unsigned n; };
+struct stopper {
+	struct hf_sse *s;
+	unsigned n;
+};
 
 static void
 stop_at_once(void *arg, const struct hf_sse_event *ev)

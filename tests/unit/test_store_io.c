@@ -18,8 +18,9 @@
 static void
 long_turn(struct fx *f, unsigned slot, const char *name)
 {
-	struct hf_attempt_end end = { .n = 1, .cls = "network",
-	    .reason = "reset" };
+	struct hf_attempt_end end = {
+		.n = 1, .cls = "network", .reason = "reset"
+	};
 	struct hf_attempt_begin next = { .n = 2, .target = HF_STR("b/model") };
 	struct hf_head h = fx_head(f, slot, name);
 	struct hf_item in, out;
@@ -62,14 +63,14 @@ no_write_without_the_mutex(void **state)
 	b = fx_turn("s", &h, &in, "waits");
 	assert_int_equal(fx_begin(&f, 2, &b, &begun), 0);
 	assert_int_equal(fx_cancel(&f, 2, begun.turn_row), 0);
-	assert_int_equal(hf_keep_key_create(f.keep, "acme", "x", &id, secret,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_key_create(f.keep, "acme", "x", &id, secret, &f.e), 0);
 	assert_int_equal(hf_keep_key_revoke(f.keep, id.s, &id, &f.e), 0);
 	fx_kill(&f, 1);
-	assert_int_equal(hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r,
-	    &f.e), 0);
-	assert_int_equal(hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r, &f.e), 0);
+	assert_int_equal(
+	    hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r, &f.e), 0);
 	assert_int_equal(hf_keep_checkpoint(f.keep, 1, false, &f.e), 0);
 	assert_int_equal(hf_keep_checkpoint(f.keep, 1, true, &f.e), 0);
 	long_turn(&f, 2, "t");
@@ -87,7 +88,10 @@ no_write_without_the_mutex(void **state)
 }
 
 /* Try a turn while the n-th write fails.  What was acknowledged. */
-struct tried { int t1, t2; char text[16]; };
+struct tried {
+	int t1, t2;
+	char text[16];
+};
 
 static struct tried
 try_turn(struct fx *f, int n)
@@ -137,7 +141,7 @@ failing_writes(struct fx *f, int code, bool sticky)
 
 		t = try_turn(f, n);
 		if (atomic_load(&vfs_watch.failed) == before)
-			quiet++;	/* a turn has not so many writes */
+			quiet++; /* a turn has not so many writes */
 		assert_true(is_typed(t.t1));
 		assert_true(is_typed(t.t2) || t.t1 < 0);
 		failed += t.t1 < 0 || t.t2 < 0;
@@ -158,8 +162,11 @@ failing_writes(struct fx *f, int code, bool sticky)
 	hf_store_close(f->st[1]);
 	f->st[1] = NULL;
 	assert_string_equal(fx_history(f, 1, "s"), want);
-	assert_int_equal(fx_sql(f, "SELECT count(*) FROM"
-	    " pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
+	assert_int_equal(
+	    fx_sql(f,
+		"SELECT count(*) FROM"
+		" pragma_integrity_check WHERE integrity_check = 'ok'"),
+	    1);
 }
 
 static void

@@ -44,26 +44,27 @@ recovery(void **state)
 	begin(&f, 2, "t", "three");
 	/* Even owners that the scoreboard thinks alive: it is of an earlier
 	 * boot. */
-	assert_int_equal(hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r, &f.e), 0);
 	assert_int_equal(boot, 2);
 	assert_int_equal(r.turns_interrupted, 3);
 	assert_int_equal(r.attempts_lost, 2);
 	assert_string_equal(fx_history(&f, 3, "s"), "user:one|assistant:1 is ");
 	assert_string_equal(fx_history(&f, 3, "t"), "user:three");
-	assert_string_equal(fx_history(&f, 3, "quiet"),
-	    "user:hello|assistant:hi");
-	assert_int_equal(fx_head(&f, 3, "s").head_state,
-	    HF_TURN_INTERRUPTED);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM session WHERE"
-	    " owner_inc <> 0"), 0);
+	assert_string_equal(
+	    fx_history(&f, 3, "quiet"), "user:hello|assistant:hi");
+	assert_int_equal(fx_head(&f, 3, "s").head_state, HF_TURN_INTERRUPTED);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM session WHERE"
+			     " owner_inc <> 0"),
+	    0);
 	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 0);
 	fx_say(&f, 3, "s", "next", "ok");
 	fx_say(&f, 3, "t", "next", "ok");
 	assert_string_equal(fx_history(&f, 3, "s"),
 	    "user:one|assistant:1 is |user:next|assistant:ok");
-	assert_int_equal(hf_keep_recover(f.keep, fx_make_body, NULL, &again,
-	    &r, &f.e), 0);
+	assert_int_equal(
+	    hf_keep_recover(f.keep, fx_make_body, NULL, &again, &r, &f.e), 0);
 	assert_int_equal(again, boot + 1);
 	assert_int_equal(r.turns_interrupted, 0);
 	fx_close(&f);
@@ -84,11 +85,13 @@ recovery_of_many(void **state)
 		snprintf(name, sizeof(name), "s%d", i);
 		begin(&f, 1, name, "x");
 	}
-	assert_int_equal(hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 300);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM turn WHERE state ="
-	    " 6"), 300);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM turn WHERE state ="
+			     " 6"),
+	    300);
 	fx_close(&f);
 }
 
@@ -108,12 +111,14 @@ recovery_of_damage(void **state)
 	two = begin(&f, 1, "b", "two");
 	assert_int_equal(fx_part(&f, 1, &two, 1, "text"), 0);
 	begin(&f, 1, "c", "three");
-	fx_sql(&f, "UPDATE part SET sealed = zeroblob(60) WHERE id ="
+	fx_sql(&f,
+	    "UPDATE part SET sealed = zeroblob(60) WHERE id ="
 	    " (SELECT min(id) FROM part)");
-	fx_sql(&f, "UPDATE session SET wrapped = zeroblob(72) WHERE"
+	fx_sql(&f,
+	    "UPDATE session SET wrapped = zeroblob(72) WHERE"
 	    " name = 'b'");
-	assert_int_equal(hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_recover(f.keep, fx_make_body, NULL, &boot, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 3);
 	assert_string_equal(fx_history(&f, 2, "a"), "user:one");
 	assert_string_equal(fx_history(&f, 2, "c"), "user:three");
@@ -138,8 +143,8 @@ reap_leaves_the_living(void **state)
 	mine = begin(&f, 1, "a", "x");
 	theirs = begin(&f, 2, "b", "y");
 	fx_kill(&f, 1);
-	assert_int_equal(hf_keep_reap(f.keep, 1, inc, fx_make_body, NULL, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_reap(f.keep, 1, inc, fx_make_body, NULL, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 1);
 	assert_int_equal(fx_part(&f, 1, &mine, 1, "late"), HF_EFENCED);
 	assert_int_equal(fx_part(&f, 2, &theirs, 1, "alive"), 0);
@@ -163,10 +168,10 @@ api_keys(void **state)
 	hf_clock_set(1000000, 0);
 	assert_int_equal(hf_store_any_key(st, &any, &f.e), 0);
 	assert_false(any);
-	assert_int_equal(hf_keep_key_create(f.keep, "acme", "ivr", &id1, one,
-	    &f.e), 0);
-	assert_int_equal(hf_keep_key_create(f.keep, "other", NULL, &id2, two,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_key_create(f.keep, "acme", "ivr", &id1, one, &f.e), 0);
+	assert_int_equal(
+	    hf_keep_key_create(f.keep, "other", NULL, &id2, two, &f.e), 0);
 	/* Seen within a second. */
 	hf_clock_set(1999999, 0);
 	assert_int_equal(hf_store_any_key(st, &any, &f.e), 0);
@@ -174,37 +179,46 @@ api_keys(void **state)
 	hf_clock_set(2000000, 0);
 	assert_int_equal(hf_store_any_key(st, &any, &f.e), 0);
 	assert_true(any);
-	assert_int_equal(hf_store_authenticate(st, hf_str(one), tenant,
-	    sizeof(tenant), &f.e), 0);
+	assert_int_equal(hf_store_authenticate(
+			     st, hf_str(one), tenant, sizeof(tenant), &f.e),
+	    0);
 	assert_string_equal(tenant, "acme");
-	assert_int_equal(hf_store_authenticate(st, hf_str(two), tenant,
-	    sizeof(tenant), &f.e), 0);
+	assert_int_equal(hf_store_authenticate(
+			     st, hf_str(two), tenant, sizeof(tenant), &f.e),
+	    0);
 	assert_string_equal(tenant, "other");
-	assert_int_equal(hf_store_authenticate(st, hf_str(two), small,
-	    sizeof(small), &f.e), HF_EPERM);
+	assert_int_equal(
+	    hf_store_authenticate(st, hf_str(two), small, sizeof(small), &f.e),
+	    HF_EPERM);
 	/* One character off; the right id with the other's secret. */
 	memcpy(wrong, one, sizeof(wrong));
 	wrong[strlen(wrong) - 1] ^= 1;
-	assert_int_equal(hf_store_authenticate(st, hf_str(wrong), tenant,
-	    sizeof(tenant), &f.e), HF_EPERM);
+	assert_int_equal(hf_store_authenticate(
+			     st, hf_str(wrong), tenant, sizeof(tenant), &f.e),
+	    HF_EPERM);
 	assert_string_equal(tenant, "");
 	memcpy(wrong, one, sizeof(wrong));
 	memcpy(wrong + 31, two + 31, sizeof(wrong) - 31);
-	assert_int_equal(hf_store_authenticate(st, hf_str(wrong), tenant,
-	    sizeof(tenant), &f.e), HF_EPERM);
+	assert_int_equal(hf_store_authenticate(
+			     st, hf_str(wrong), tenant, sizeof(tenant), &f.e),
+	    HF_EPERM);
 	assert_int_equal(hf_store_authenticate(st, HF_STR("Bearer"), tenant,
-	    sizeof(tenant), &f.e), HF_EPERM);
+			     sizeof(tenant), &f.e),
+	    HF_EPERM);
 	/* Neither the secret nor a part of it is on disk. */
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM api_key WHERE"
-	    " length(hash) <> 32"), 0);
-	assert_int_equal(hf_keep_key_revoke(f.keep, "key_", &got, &f.e),
-	    HF_ECONFLICT);
-	assert_int_equal(hf_keep_key_revoke(f.keep, "nonsense", &got, &f.e),
-	    HF_ENOTFOUND);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM api_key WHERE"
+			     " length(hash) <> 32"),
+	    0);
+	assert_int_equal(
+	    hf_keep_key_revoke(f.keep, "key_", &got, &f.e), HF_ECONFLICT);
+	assert_int_equal(
+	    hf_keep_key_revoke(f.keep, "nonsense", &got, &f.e), HF_ENOTFOUND);
 	assert_int_equal(hf_keep_key_revoke(f.keep, id1.s, &got, &f.e), 0);
 	assert_string_equal(got.s, id1.s);
-	assert_int_equal(hf_store_authenticate(st, hf_str(one), tenant,
-	    sizeof(tenant), &f.e), HF_EPERM);
+	assert_int_equal(hf_store_authenticate(
+			     st, hf_str(one), tenant, sizeof(tenant), &f.e),
+	    HF_EPERM);
 	assert_int_equal(hf_keep_key_revoke(f.keep, id2.s, &got, &f.e), 0);
 	/* Revoking the last one opens no door. */
 	hf_clock_set(4000000, 0);
@@ -217,12 +231,13 @@ api_keys(void **state)
 	fx_close(&f);
 }
 
-/* --- inspect ---------------------------------------------------------------- */
+/* --- inspect ----------------------------------------------------------------
+ */
 
 struct seen {
-	unsigned	n;
-	char		text[1024];
-	struct hf_id	id;
+	unsigned n;
+	char text[1024];
+	struct hf_id id;
 };
 
 static void
@@ -297,8 +312,8 @@ see_one(void *arg, const struct hf_session_info *i)
 static void
 views(void **state)
 {
-	struct hf_session_filter all = { 0 }, acme = { .tenant = "acme",
-	    .limit = 1 };
+	struct hf_session_filter all = { 0 },
+				 acme = { .tenant = "acme", .limit = 1 };
 	struct seen s = { 0 };
 	char secret[HF_SECRET_SIZE];
 	struct hf_store_stats stats;
@@ -312,78 +327,86 @@ views(void **state)
 	fx_say(&f, 1, "s", "two", "2");
 	begin(&f, 1, "busy", "now");
 	begin(&f, 2, "busy", "later");
-	assert_int_equal(hf_keep_key_create(f.keep, "acme", "ivr", &key,
-	    secret, &f.e), 0);
+	assert_int_equal(
+	    hf_keep_key_create(f.keep, "acme", "ivr", &key, secret, &f.e), 0);
 	assert_int_equal(hf_inspect_open(&in, &f.conf[0], &f.e), 0);
 	assert_int_equal(hf_inspect_sessions(in, &all, &(struct hf_cursor){ 0 },
-	    see_session, &s, &f.e),
+			     see_session, &s, &f.e),
 	    0);
 	assert_string_equal(s.text,
 	    "[acme/busy turns=2 queued - locked q=1]"
 	    "[acme/s turns=2 complete a/model q=0]");
 	id = s.id;
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_sessions(in, &acme, &(struct hf_cursor){ 0 },
-	    see_session, &s,
-	    &f.e), 0);
+	assert_int_equal(hf_inspect_sessions(in, &acme,
+			     &(struct hf_cursor){ 0 }, see_session, &s, &f.e),
+	    0);
 	assert_int_equal(s.n, 1);
 	acme.before = s.id.s;
 	memset(s.text, 0, sizeof(s.text));
-	assert_int_equal(hf_inspect_sessions(in, &acme, &(struct hf_cursor){ 0 },
-	    see_session, &s,
-	    &f.e), 0);
+	assert_int_equal(hf_inspect_sessions(in, &acme,
+			     &(struct hf_cursor){ 0 }, see_session, &s, &f.e),
+	    0);
 	assert_string_equal(s.text, "[acme/s turns=2 complete a/model q=0]");
 	acme.before = "ses_none";
-	assert_int_equal(hf_inspect_sessions(in, &acme, &(struct hf_cursor){ 0 },
-	    see_session, &s,
-	    &f.e), HF_ENOTFOUND);
+	assert_int_equal(hf_inspect_sessions(in, &acme,
+			     &(struct hf_cursor){ 0 }, see_session, &s, &f.e),
+	    HF_ENOTFOUND);
 	/* The callback may stop it. */
 	memset(&s, 0, sizeof(s));
 	assert_int_equal(hf_inspect_sessions(in, &all, &(struct hf_cursor){ 0 },
-	    see_one, &s, &f.e), 0);
+			     see_one, &s, &f.e),
+	    0);
 	assert_int_equal(s.n, 1);
 
 	memset(&s, 0, sizeof(s));
-	assert_int_equal(hf_inspect_session(in, NULL, id.s, see_session, &s,
-	    &f.e), 0);
-	assert_int_equal(hf_inspect_session(in, "acme", "s", see_session, &s,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_inspect_session(in, NULL, id.s, see_session, &s, &f.e), 0);
+	assert_int_equal(
+	    hf_inspect_session(in, "acme", "s", see_session, &s, &f.e), 0);
 	id.s[20] = '\0';
-	assert_int_equal(hf_inspect_session(in, NULL, id.s, see_session, &s,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_inspect_session(in, NULL, id.s, see_session, &s, &f.e), 0);
 	assert_int_equal(s.n, 3);
 	id = s.id;
-	assert_int_equal(hf_inspect_session(in, NULL, "ses_", see_session, &s,
-	    &f.e), HF_ECONFLICT);
-	assert_int_equal(hf_inspect_session(in, "other", "s", see_session, &s,
-	    &f.e), HF_ENOTFOUND);
-	assert_int_equal(hf_inspect_session(in, "other", id.s, see_session,
-	    &s, &f.e), HF_ENOTFOUND);
+	assert_int_equal(
+	    hf_inspect_session(in, NULL, "ses_", see_session, &s, &f.e),
+	    HF_ECONFLICT);
+	assert_int_equal(
+	    hf_inspect_session(in, "other", "s", see_session, &s, &f.e),
+	    HF_ENOTFOUND);
+	assert_int_equal(
+	    hf_inspect_session(in, "other", id.s, see_session, &s, &f.e),
+	    HF_ENOTFOUND);
 
 	memset(&s, 0, sizeof(s));
 	assert_int_equal(hf_inspect_turns(in, &id, &(struct hf_cursor){ 0 },
-	    see_turn, &s, &f.e), 0);
+			     see_turn, &s, &f.e),
+	    0);
 	assert_string_equal(s.text,
 	    "[1<0 r0 complete path route stop 200 a=1 a/model]"
 	    "[2<1 r0 complete path route stop 200 a=1 a/model]");
 	memset(&s, 0, sizeof(s));
 	assert_int_equal(hf_inspect_items(in, &id, &(struct hf_cursor){ 0 },
-	    see_item, &s, &f.e), 0);
-	assert_string_equal(s.text, "[1.0 message user client one]"
+			     see_item, &s, &f.e),
+	    0);
+	assert_string_equal(s.text,
+	    "[1.0 message user client one]"
 	    "[1.1 message assistant model out 1][2.0 message user client two]"
 	    "[2.1 message assistant model out 2]");
 	memset(&s, 0, sizeof(s));
 	assert_int_equal(hf_inspect_attempts(in, &id, &(struct hf_cursor){ 0 },
-	    see_attempt, &s, &f.e),
+			     see_attempt, &s, &f.e),
 	    0);
-	assert_string_equal(s.text, "[1.1 a/model ok 200 3/4]"
+	assert_string_equal(s.text,
+	    "[1.1 a/model ok 200 3/4]"
 	    "[2.1 a/model ok 200 3/4]");
 	memset(&s, 0, sizeof(s));
 	assert_int_equal(hf_inspect_keys(in, see_key, &s, &f.e), 0);
 	assert_string_equal(s.text, "[acme ivr]");
 	hf_id_make(&id, "ses_");
 	assert_int_equal(hf_inspect_turns(in, &id, &(struct hf_cursor){ 0 },
-	    see_turn, &s, &f.e),
+			     see_turn, &s, &f.e),
 	    HF_ENOTFOUND);
 
 	assert_int_equal(hf_inspect_stats(in, &stats, &f.e), 0);
@@ -415,11 +438,11 @@ views_without_key(void **state)
 	f.conf[0].shm = NULL;
 	assert_int_equal(hf_inspect_open(&in, &f.conf[0], &f.e), 0);
 	assert_int_equal(hf_inspect_sessions(in, &all, &(struct hf_cursor){ 0 },
-	    see_session, &s, &f.e),
+			     see_session, &s, &f.e),
 	    0);
 	assert_int_equal(s.n, 1);
 	assert_int_equal(hf_inspect_items(in, &s.id, &(struct hf_cursor){ 0 },
-	    see_item, &s, &f.e),
+			     see_item, &s, &f.e),
 	    HF_EPERM);
 	hf_inspect_close(in);
 	fx_close(&f);

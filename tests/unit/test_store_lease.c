@@ -13,10 +13,10 @@
 #include "tests/unit/store_fixture.h"
 
 struct turn {
-	struct hf_head	 h;
-	struct hf_item	 in, out;
-	struct hf_begin	 b;
-	struct hf_begun	 begun;
+	struct hf_head h;
+	struct hf_item in, out;
+	struct hf_begin b;
+	struct hf_begun begun;
 	struct hf_finish fin;
 };
 
@@ -36,7 +36,11 @@ finish(struct fx *f, unsigned slot, struct turn *t, const char *text)
 	return fx_finish(f, slot, &t->fin);
 }
 
-struct grants { unsigned n; int64_t turn[8]; uint64_t fence[8]; };
+struct grants {
+	unsigned n;
+	int64_t turn[8];
+	uint64_t fence[8];
+};
 
 static void
 on_grant(void *arg, int64_t turn, uint64_t fence)
@@ -53,8 +57,8 @@ granted(struct fx *f, unsigned slot)
 {
 	struct grants g = { 0 };
 
-	assert_int_equal(hf_store_granted(fx_store(f, slot), on_grant, &g,
-	    &f->e), 0);
+	assert_int_equal(
+	    hf_store_granted(fx_store(f, slot), on_grant, &g, &f->e), 0);
 	return g;
 }
 
@@ -96,11 +100,10 @@ twenty_in_order_of_arrival(void **state)
 		snprintf(text, sizeof(text), "u%u", i);
 		/* Through four workers; only the first may run. */
 		assert_int_equal(begin(&f, 1 + i % 4, &t[i], "s", text), 0);
-		assert_int_equal(t[i].begun.result, i == 0 ? HF_BEGIN_OPEN :
-		    HF_BEGIN_QUEUED);
+		assert_int_equal(t[i].begun.result,
+		    i == 0 ? HF_BEGIN_OPEN : HF_BEGIN_QUEUED);
 		assert_int_equal(t[i].begun.seq, i + 1);
-		assert_string_equal(t[i].begun.session.s,
-		    t[0].begun.session.s);
+		assert_string_equal(t[i].begun.session.s, t[0].begun.session.s);
 	}
 	for (unsigned i = 0; i < 20; i++) {
 		unsigned slot = 1 + i % 4;
@@ -115,11 +118,12 @@ twenty_in_order_of_arrival(void **state)
 			t[i].b.turn_row = g.turn[0];
 			t[i].b.session_row = t[i].begun.session_row;
 			t[i].b.fence = g.fence[0];
-			assert_int_equal(fx_begin(&f, slot, &t[i].b,
-			    &t[i].begun), 0);
+			assert_int_equal(
+			    fx_begin(&f, slot, &t[i].b, &t[i].begun), 0);
 			assert_int_equal(t[i].begun.result, HF_BEGIN_MOVED);
 			assert_int_equal(begin_granted(&f, slot, &t[i], "s",
-			    text, g.fence[0]), 0);
+					     text, g.fence[0]),
+			    0);
 			assert_int_equal(t[i].begun.result, HF_BEGIN_OPEN);
 			assert_int_equal(t[i].begun.fence, g.fence[0]);
 			assert_int_equal(granted(&f, slot).n, 0);
@@ -130,8 +134,10 @@ twenty_in_order_of_arrival(void **state)
 		    "%suser:u%u|assistant:a%u", i == 0 ? "" : "|", i, i);
 	}
 	assert_string_equal(fx_history(&f, 1, "s"), want);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM turn_blob WHERE"
-	    " kind = 2"), 0);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM turn_blob WHERE"
+			     " kind = 2"),
+	    0);
 	assert_false(fx_head(&f, 1, "s").busy);
 	for (unsigned i = 1; i <= 4; i++)
 		assert_false(woken(&f, i));
@@ -180,13 +186,15 @@ cancelled_while_waiting(void **state)
 	assert_true(woken(&f, 4));
 	g = granted(&f, 4);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 4, &t[3], "s", "last",
-	    g.fence[0]), 0);
+	assert_int_equal(
+	    begin_granted(&f, 4, &t[3], "s", "last", g.fence[0]), 0);
 	assert_int_equal(finish(&f, 4, &t[3], "b"), 0);
-	assert_string_equal(fx_history(&f, 1, "s"),
-	    "user:x|assistant:a|user:last|assistant:b");
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM turn WHERE"
-	    " state = 7"), 2);
+	assert_string_equal(
+	    fx_history(&f, 1, "s"), "user:x|assistant:a|user:last|assistant:b");
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM turn WHERE"
+			     " state = 7"),
+	    2);
 	fx_close(&f);
 }
 
@@ -208,17 +216,19 @@ dead_owner_is_settled_by_t1(void **state)
 	assert_int_equal(begin(&f, 2, &next, "s", "three"), 0);
 	/* Its head is another one now. */
 	assert_int_equal(next.begun.result, HF_BEGIN_MOVED);
-	assert_int_equal(fx_head(&f, 2, "s").head_state,
-	    HF_TURN_INTERRUPTED);
+	assert_int_equal(fx_head(&f, 2, "s").head_state, HF_TURN_INTERRUPTED);
 	assert_int_equal(fx_head(&f, 2, "s").view_items, 4);
 	assert_int_equal(begin(&f, 2, &next, "s", "three"), 0);
 	assert_int_equal(next.begun.result, HF_BEGIN_OPEN);
 	assert_int_equal(finish(&f, 2, &next, "3"), 0);
-	assert_string_equal(fx_history(&f, 2, "s"), "user:one|assistant:1|"
+	assert_string_equal(fx_history(&f, 2, "s"),
+	    "user:one|assistant:1|"
 	    "user:two|assistant:2 is two|user:three|assistant:3");
 	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 0);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM attempt WHERE"
-	    " class = 'lost'"), 1);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM attempt WHERE"
+			     " class = 'lost'"),
+	    1);
 	fx_close(&f);
 }
 
@@ -239,18 +249,17 @@ zombie_writes_nothing(void **state)
 	assert_int_equal(next.begun.result, HF_BEGIN_OPEN);
 	assert_true(next.begun.fence > zombie.begun.fence);
 	fenced = hf_shm_sum(&f.shm[0], HF_C_fenced);
-	assert_int_equal(fx_part(&f, 1, &zombie.begun, 1, "late"),
-	    HF_EFENCED);
-	assert_int_equal(fx_attempts(&f, 1, &zombie.begun, NULL, &more),
-	    HF_EFENCED);
+	assert_int_equal(fx_part(&f, 1, &zombie.begun, 1, "late"), HF_EFENCED);
+	assert_int_equal(
+	    fx_attempts(&f, 1, &zombie.begun, NULL, &more), HF_EFENCED);
 	assert_int_equal(finish(&f, 1, &zombie, "late"), HF_EFENCED);
 	/* Nor with the right fence, since it is not the owner. */
 	zombie.begun = next.begun;
 	assert_int_equal(finish(&f, 1, &zombie, "late"), HF_EFENCED);
 	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_fenced), fenced + 4);
 	assert_int_equal(finish(&f, 2, &next, "2"), 0);
-	assert_string_equal(fx_history(&f, 2, "s"),
-	    "user:one|user:two|assistant:2");
+	assert_string_equal(
+	    fx_history(&f, 2, "s"), "user:one|user:two|assistant:2");
 	fx_close(&f);
 }
 
@@ -271,8 +280,8 @@ dead_in_the_queue(void **state)
 		assert_int_equal(begin(&f, 1 + i, &t[i], "s", "x"), 0);
 	fx_kill(&f, 1);
 	fx_kill(&f, 2);
-	assert_int_equal(hf_keep_reap(f.keep, 1, inc, fx_make_body, NULL, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_reap(f.keep, 1, inc, fx_make_body, NULL, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 2);
 	assert_int_equal(r.attempts_lost, 1);
 	assert_true(woken(&f, 3));
@@ -282,18 +291,17 @@ dead_in_the_queue(void **state)
 	assert_int_equal(granted(&f, 4).n, 0);
 	/* It dies as well, between its grant and its begin. */
 	fx_kill(&f, 3);
-	assert_int_equal(hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 1);
 	assert_true(woken(&f, 4));
 	g = granted(&f, 4);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 4, &t[3], "s", "y", g.fence[0]),
-	    0);
+	assert_int_equal(begin_granted(&f, 4, &t[3], "s", "y", g.fence[0]), 0);
 	assert_int_equal(t[3].begun.result, HF_BEGIN_OPEN);
 	assert_int_equal(finish(&f, 4, &t[3], "z"), 0);
-	assert_string_equal(fx_history(&f, 4, "s"),
-	    "user:x|user:y|assistant:z");
+	assert_string_equal(
+	    fx_history(&f, 4, "s"), "user:x|user:y|assistant:z");
 	fx_close(&f);
 }
 
@@ -315,13 +323,11 @@ t1_serves_the_queue_first(void **state)
 	assert_true(woken(&f, 2));
 	g = granted(&f, 2);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 2, &t[1], "s", "b", g.fence[0]),
-	    0);
+	assert_int_equal(begin_granted(&f, 2, &t[1], "s", "b", g.fence[0]), 0);
 	assert_int_equal(finish(&f, 2, &t[1], "B"), 0);
 	g = granted(&f, 3);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 3, &t[2], "s", "c", g.fence[0]),
-	    0);
+	assert_int_equal(begin_granted(&f, 3, &t[2], "s", "c", g.fence[0]), 0);
 	assert_int_equal(finish(&f, 3, &t[2], "C"), 0);
 	assert_string_equal(fx_history(&f, 2, "s"),
 	    "user:a|user:b|assistant:B|user:c|assistant:C");
@@ -364,8 +370,8 @@ no_make_body_no_loss(void **state)
 	assert_int_equal(hf_store_open(&f.st[2], &f.conf[2], &f.e), 0);
 	assert_int_equal(begin(&f, 2, &u, "s", "b"), HF_EINVAL);
 	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 1);
-	assert_int_equal(hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r,
-	    &f.e), 0);
+	assert_int_equal(
+	    hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 1);
 	assert_string_equal(fx_history(&f, 2, "s"), "user:a|assistant:text");
 	fx_close(&f);

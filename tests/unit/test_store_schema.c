@@ -33,8 +33,7 @@ every_statement_prepares(void **state)
 	for (int i = 0; i < HF_SQL_COUNT; i++) {
 		const char *text = hf_db_sql_text((enum hf_sql)i);
 
-		if (sqlite3_prepare_v2(db.h, text, -1, &st, NULL) !=
-		    SQLITE_OK)
+		if (sqlite3_prepare_v2(db.h, text, -1, &st, NULL) != SQLITE_OK)
 			fail_msg("%s: %s", text, sqlite3_errmsg(db.h));
 		sqlite3_finalize(st);
 	}
@@ -48,9 +47,9 @@ static bool
 may_scan(enum hf_sql q)
 {
 	static const enum hf_sql list[] = { HF_SQL_KEY_ANY, HF_SQL_KEY_LIST,
-	    HF_SQL_MASTER_KEY_NEWEST, HF_SQL_TURN_LIVE, HF_SQL_TURN_GRANTED,
-	    HF_SQL_INFO_LIST, HF_SQL_INFO_NAMED, HF_SQL_INFO_PREFIX,
-	    HF_SQL_INFO_STATS };
+		HF_SQL_MASTER_KEY_NEWEST, HF_SQL_TURN_LIVE, HF_SQL_TURN_GRANTED,
+		HF_SQL_INFO_LIST, HF_SQL_INFO_NAMED, HF_SQL_INFO_PREFIX,
+		HF_SQL_INFO_STATS };
 
 	for (size_t i = 0; i < hf_countof(list); i++)
 		if (list[i] == q)
@@ -77,8 +76,8 @@ no_other_statement_scans(void **state)
 		if (sqlite3_prepare_v2(db.h, sql, -1, &st, NULL) != SQLITE_OK)
 			fail_msg("%s", sqlite3_errmsg(db.h));
 		while (sqlite3_step(st) == SQLITE_ROW) {
-			const char *d = (const char *)sqlite3_column_text(st,
-			    3);
+			const char *d =
+			    (const char *)sqlite3_column_text(st, 3);
 
 			/* A path is walked, turn by turn. */
 			if (strncmp(d, "SCAN", 4) == 0 &&
@@ -120,8 +119,8 @@ connection_settings(void **state)
 		assert_int_equal(pragma(db[i], "mmap_size"), 0);
 		assert_int_equal(pragma(db[i], "foreign_keys"), 1);
 		assert_int_equal(pragma(db[i], "page_size"), 4096);
-		sqlite3_db_config(db[i]->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
-		    -1, &on);
+		sqlite3_db_config(
+		    db[i]->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1, &on);
 		assert_int_equal(on, 1);
 	}
 	assert_int_equal(pragma(db[1], "synchronous"), 2);
@@ -201,7 +200,7 @@ no_checkpoint_on_close(void **state)
 
 /* --- migrations -------------------------------------------------------- */
 
-#define MAX_STEPS	100
+#define MAX_STEPS 100
 
 static const char one_more[] =
     "ALTER TABLE session ADD COLUMN extra_of_test INTEGER;\n"
@@ -209,8 +208,8 @@ static const char one_more[] =
 
 struct steps {
 	struct hf_migration m[MAX_STEPS];
-	unsigned	n;
-	char		hex[65];
+	unsigned n;
+	char hex[65];
 };
 
 /* The real steps and one more. */
@@ -225,7 +224,9 @@ list_with(struct steps *s, const char *sql)
 	crypto_hash_sha256(sum, (const uint8_t *)sql, strlen(sql));
 	sodium_bin2hex(s->hex, sizeof(s->hex), sum, sizeof(sum));
 	s->m[s->n - 1] = (struct hf_migration){ .step = (int)s->n,
-	    .name = "one_more.sql", .sum = s->hex, .sql = sql };
+		.name = "one_more.sql",
+		.sum = s->hex,
+		.sql = sql };
 }
 
 static int
@@ -236,7 +237,7 @@ migrate(struct fx *f, const struct steps *s, bool apply)
 
 	assert_int_equal(rc, 0);
 	rc = apply ? hf_migrate_apply(&db, s->m, s->n, &f->e) :
-	    hf_migrate_check(&db, s->m, s->n, &f->e);
+		     hf_migrate_check(&db, s->m, s->n, &f->e);
 	hf_db_close(&db);
 	return rc;
 }
@@ -279,8 +280,8 @@ upgrade_from_every_step(void **state)
 
 		snprintf(db, sizeof(db), "%s/db%u", f.dir, n);
 		list_with(&s, one_more);
-		assert_int_equal(hf_db_open(&h, db, HF_DB_CREATE, true, &f.e),
-		    0);
+		assert_int_equal(
+		    hf_db_open(&h, db, HF_DB_CREATE, true, &f.e), 0);
 		assert_int_equal(hf_migrate_apply(&h, s.m, n, &f.e), 0);
 		hf_db_close(&h);
 		f.conf[0].path = db;
@@ -324,8 +325,7 @@ changed_checksum_is_refused(void **state)
 	fx_open(&f);
 	fx_sql(&f, "UPDATE migration SET sum = zeroblob(32)");
 	hf_keep_close(f.keep);
-	assert_int_equal(hf_keep_open(&f.keep, &f.conf[0], &f.e),
-	    HF_ECORRUPT);
+	assert_int_equal(hf_keep_open(&f.keep, &f.conf[0], &f.e), HF_ECORRUPT);
 	assert_non_null(strstr(f.e.text, "0001_init.sql"));
 	assert_int_equal(hf_store_open(&st, &f.conf[1], &f.e), HF_ECORRUPT);
 	fx_close(&f);
@@ -363,12 +363,15 @@ failing_step_changes_nothing(void **state)
 	fx_open(&f);
 	list_with(&s, "CREATE TABLE more (a) STRICT;");
 	assert_true(migrate(&f, &s, true) < 0);
-	list_with(&s, "CREATE TABLE more (a INTEGER) STRICT;"
+	list_with(&s,
+	    "CREATE TABLE more (a INTEGER) STRICT;"
 	    "INSERT INTO nowhere VALUES (1);");
 	assert_true(migrate(&f, &s, true) < 0);
 	assert_int_equal(fx_sql(&f, "PRAGMA user_version"), hf_n_migrations);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM sqlite_schema"
-	    " WHERE name = 'more'"), 0);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM sqlite_schema"
+			     " WHERE name = 'more'"),
+	    0);
 	fx_close(&f);
 }
 
@@ -384,8 +387,8 @@ foreign_database_is_refused(void **state)
 	fx_open(&f);
 	snprintf(path, sizeof(path), "%s/foreign", f.dir);
 	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(h, "CREATE TABLE t (a)", NULL, NULL,
-	    NULL), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(h, "CREATE TABLE t (a)", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(h);
 	f.conf[0].path = path;
 	assert_int_equal(hf_keep_open(&k, &f.conf[0], &f.e), HF_ECORRUPT);
@@ -400,13 +403,18 @@ every_table_is_strict(void **state)
 
 	(void)state;
 	fx_open(&f);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM pragma_table_list"
-	    " WHERE type = 'table' AND schema = 'main' AND NOT strict AND"
-	    " name NOT LIKE 'sqlite%'"), 0);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM pragma_table_list"
-	    " WHERE wr"), 0);
-	assert_int_equal(fx_sql(&f, "PRAGMA application_id"),
-	    HF_APPLICATION_ID);
+	assert_int_equal(
+	    fx_sql(&f,
+		"SELECT count(*) FROM pragma_table_list"
+		" WHERE type = 'table' AND schema = 'main' AND NOT strict AND"
+		" name NOT LIKE 'sqlite%'"),
+	    0);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM pragma_table_list"
+			     " WHERE wr"),
+	    0);
+	assert_int_equal(
+	    fx_sql(&f, "PRAGMA application_id"), HF_APPLICATION_ID);
 	fx_close(&f);
 }
 
@@ -427,7 +435,7 @@ static void
 wrong_key_is_refused(void **state)
 {
 	static const char other[] = "000102030405060708090a0b0c0d0e0f"
-	    "101112131415161718191a1b1c1d1e1f\n";
+				    "101112131415161718191a1b1c1d1e1f\n";
 	struct hf_store *st;
 	struct hf_keep *k;
 	struct fx f;
@@ -498,8 +506,10 @@ errors_are_translated(void **state)
 	assert_int_equal(hf_keep_open(&k, &f.conf[1], &f.e), HF_ENOTFOUND);
 	/* Not a database. */
 	snprintf(dir, sizeof(dir), "%s/junk", f.dir);
-	write_key(dir, "this is not a database at all, not even nearly so, "
-	    "and it is longer than a header of one hundred bytes is", 0600);
+	write_key(dir,
+	    "this is not a database at all, not even nearly so, "
+	    "and it is longer than a header of one hundred bytes is",
+	    0600);
 	assert_int_equal(hf_store_open(&st, &f.conf[1], &f.e), HF_ECORRUPT);
 	assert_int_equal(hf_keep_open(&k, &f.conf[1], &f.e), HF_ECORRUPT);
 	/* No incarnation, no leases. */

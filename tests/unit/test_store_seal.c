@@ -33,8 +33,9 @@ damaged(struct fx *f, const char *sql, const char *want)
 	fx_close(f);
 }
 
-#define IN_S(table, what) "id = (SELECT min(x.id) FROM " table " x JOIN turn" \
-	" t ON t.id = x.turn JOIN session s ON s.id = t.session WHERE"	      \
+#define IN_S(table, what)                                              \
+	"id = (SELECT min(x.id) FROM " table " x JOIN turn"            \
+	" t ON t.id = x.turn JOIN session s ON s.id = t.session WHERE" \
 	" s.name = 's' AND " what ")"
 
 static void
@@ -52,9 +53,10 @@ other_bytes(void **state)
 	struct fx f;
 
 	(void)state;
-	damaged(&f, "UPDATE item SET body_sealed ="
-	    " zeroblob(length(body_sealed)) WHERE "
-	    IN_S("item", "t.seq = 2"), "ECORRUPT");
+	damaged(&f,
+	    "UPDATE item SET body_sealed ="
+	    " zeroblob(length(body_sealed)) WHERE " IN_S("item", "t.seq = 2"),
+	    "ECORRUPT");
 	assert_non_null(strstr(f.e.text, "turn 2: item 0"));
 }
 
@@ -64,8 +66,10 @@ empty_body(void **state)
 	struct fx f;
 
 	(void)state;
-	damaged(&f, "UPDATE item SET body_sealed = x'' WHERE "
-	    IN_S("item", "t.seq = 2"), "ECORRUPT");
+	damaged(&f,
+	    "UPDATE item SET body_sealed = x'' WHERE " IN_S(
+		"item", "t.seq = 2"),
+	    "ECORRUPT");
 }
 
 static void
@@ -74,11 +78,13 @@ missing_item(void **state)
 	struct fx f;
 
 	(void)state;
-	damaged(&f, "DELETE FROM item WHERE " IN_S("item",
-	    "t.seq = 1 AND x.idx = 0"), "ECORRUPT");
+	damaged(&f,
+	    "DELETE FROM item WHERE " IN_S("item", "t.seq = 1 AND x.idx = 0"),
+	    "ECORRUPT");
 	assert_non_null(strstr(f.e.text, "turn 1: item 0"));
-	damaged(&f, "DELETE FROM item WHERE " IN_S("item",
-	    "t.seq = 2 AND x.idx = 1"), "ECORRUPT");
+	damaged(&f,
+	    "DELETE FROM item WHERE " IN_S("item", "t.seq = 2 AND x.idx = 1"),
+	    "ECORRUPT");
 	assert_non_null(strstr(f.e.text, "turn 2: item 1"));
 }
 
@@ -104,8 +110,10 @@ missing_turn(void **state)
 	struct fx f;
 
 	(void)state;
-	damaged(&f, "DELETE FROM turn WHERE seq = 1 AND session ="
-	    " (SELECT id FROM session WHERE name = 's')", "ECORRUPT");
+	damaged(&f,
+	    "DELETE FROM turn WHERE seq = 1 AND session ="
+	    " (SELECT id FROM session WHERE name = 's')",
+	    "ECORRUPT");
 	assert_non_null(strstr(f.e.text, "turn 2"));
 }
 
@@ -116,13 +124,19 @@ moved_within_the_session(void **state)
 
 	(void)state;
 	/* Contents of turn 1 in turn 2, with digests and all. */
-	damaged(&f, "UPDATE item SET (digest, body_sealed) = (SELECT digest,"
-	    " body_sealed FROM item WHERE " IN_S("item", "t.seq = 1") ")"
-	    " WHERE " IN_S("item", "t.seq = 2"), "ECORRUPT");
+	damaged(&f,
+	    "UPDATE item SET (digest, body_sealed) = (SELECT digest,"
+	    " body_sealed FROM item WHERE " IN_S(
+		"item", "t.seq = 1") ")"
+				     " WHERE " IN_S("item", "t.seq = 2"),
+	    "ECORRUPT");
 	/* Only the sealed body. */
-	damaged(&f, "UPDATE item SET body_sealed = (SELECT body_sealed FROM"
-	    " item WHERE " IN_S("item", "t.seq = 1 AND x.idx = 1") ") WHERE "
-	    IN_S("item", "t.seq = 1 AND x.idx = 0"), "ECORRUPT");
+	damaged(&f,
+	    "UPDATE item SET body_sealed = (SELECT body_sealed FROM"
+	    " item WHERE " IN_S(
+		"item", "t.seq = 1 AND x.idx = 1") ") WHERE " IN_S("item",
+		"t.seq = 1 AND x.idx = 0"),
+	    "ECORRUPT");
 }
 
 static void
@@ -131,10 +145,12 @@ moved_between_sessions(void **state)
 	struct fx f;
 
 	(void)state;
-	damaged(&f, "UPDATE item SET body_sealed = (SELECT i.body_sealed FROM"
+	damaged(&f,
+	    "UPDATE item SET body_sealed = (SELECT i.body_sealed FROM"
 	    " item i JOIN turn t ON t.id = i.turn JOIN session s ON s.id ="
 	    " t.session WHERE s.name = 'other' AND t.seq = 1 AND i.idx = 0)"
-	    " WHERE " IN_S("item", "t.seq = 1"), "ECORRUPT");
+	    " WHERE " IN_S("item", "t.seq = 1"),
+	    "ECORRUPT");
 }
 
 static void
@@ -147,12 +163,13 @@ session_key_of_another(void **state)
 	fx_open(&f);
 	fx_say(&f, 1, "s", "one", "1");
 	fx_say(&f, 1, "other", "eins", "I");
-	fx_sql(&f, "UPDATE session SET wrapped = (SELECT wrapped FROM session"
+	fx_sql(&f,
+	    "UPDATE session SET wrapped = (SELECT wrapped FROM session"
 	    " WHERE name = 'other') WHERE name = 's'");
-	assert_int_equal(hf_store_head(f.st[1], "acme", HF_STR("s"), &h,
-	    &f.e), HF_ECORRUPT);
-	assert_string_equal(fx_history(&f, 1, "other"),
-	    "user:eins|assistant:I");
+	assert_int_equal(
+	    hf_store_head(f.st[1], "acme", HF_STR("s"), &h, &f.e), HF_ECORRUPT);
+	assert_string_equal(
+	    fx_history(&f, 1, "other"), "user:eins|assistant:I");
 	fx_close(&f);
 }
 
@@ -166,10 +183,11 @@ session_of_another_tenant(void **state)
 	fx_open(&f);
 	fx_say(&f, 1, "s", "one", "1");
 	fx_sql(&f, "INSERT INTO tenant (name, created_us) VALUES ('evil', 0)");
-	fx_sql(&f, "UPDATE session SET tenant = (SELECT id FROM tenant WHERE"
+	fx_sql(&f,
+	    "UPDATE session SET tenant = (SELECT id FROM tenant WHERE"
 	    " name = 'evil')");
-	assert_int_equal(hf_store_head(f.st[1], "evil", HF_STR("s"), &h,
-	    &f.e), HF_ECORRUPT);
+	assert_int_equal(
+	    hf_store_head(f.st[1], "evil", HF_STR("s"), &h, &f.e), HF_ECORRUPT);
 	fx_close(&f);
 }
 
@@ -195,36 +213,36 @@ seal_binds_every_part_of_the_place(void **state)
 	assert_true(hf_str_is(out, "text"));
 	other = at;
 	other.kind = HF_SEAL_HEARD;
-	assert_int_equal(hf_seal_open(&k, other, hf_buf_str(&buf), &a, &out),
-	    HF_ECORRUPT);
+	assert_int_equal(
+	    hf_seal_open(&k, other, hf_buf_str(&buf), &a, &out), HF_ECORRUPT);
 	other = at;
 	other.seq++;
-	assert_int_equal(hf_seal_open(&k, other, hf_buf_str(&buf), &a, &out),
-	    HF_ECORRUPT);
+	assert_int_equal(
+	    hf_seal_open(&k, other, hf_buf_str(&buf), &a, &out), HF_ECORRUPT);
 	other = at;
 	other.idx++;
-	assert_int_equal(hf_seal_open(&k, other, hf_buf_str(&buf), &a, &out),
-	    HF_ECORRUPT);
+	assert_int_equal(
+	    hf_seal_open(&k, other, hf_buf_str(&buf), &a, &out), HF_ECORRUPT);
 	k2 = k;
 	k2.tenant++;
-	assert_int_equal(hf_seal_open(&k2, at, hf_buf_str(&buf), &a, &out),
-	    HF_ECORRUPT);
+	assert_int_equal(
+	    hf_seal_open(&k2, at, hf_buf_str(&buf), &a, &out), HF_ECORRUPT);
 	k2 = k;
 	k2.session++;
-	assert_int_equal(hf_seal_open(&k2, at, hf_buf_str(&buf), &a, &out),
-	    HF_ECORRUPT);
+	assert_int_equal(
+	    hf_seal_open(&k2, at, hf_buf_str(&buf), &a, &out), HF_ECORRUPT);
 	k2 = k;
 	k2.digest.k[0] ^= 1;
 	hf_seal_derive(&k2);
-	assert_int_equal(hf_seal_open(&k2, at, hf_buf_str(&buf), &a, &out),
-	    HF_ECORRUPT);
+	assert_int_equal(
+	    hf_seal_open(&k2, at, hf_buf_str(&buf), &a, &out), HF_ECORRUPT);
 	/* The same text never seals to the same bytes. */
 	{
 		struct hf_buf again;
 
 		hf_buf_init(&again, HF_BUF_NOCAP);
-		assert_int_equal(hf_seal_put(&s, &k, at, HF_STR("text"),
-		    &again), 0);
+		assert_int_equal(
+		    hf_seal_put(&s, &k, at, HF_STR("text"), &again), 0);
 		assert_memory_not_equal(again.data, buf.data, again.size);
 		hf_buf_free(&again);
 	}
@@ -261,18 +279,30 @@ secrets_have_a_form(void **state)
 	struct hf_id id;
 
 	(void)state;
-	assert_int_equal(hf_auth_parse(HF_STR("hfk_"
-	    "0123456789abcdefghjkmnpqrs_"
-	    "0123456789abcdefghjkmnpqrstvwxyz"), &id), 0);
+	assert_int_equal(
+	    hf_auth_parse(HF_STR("hfk_"
+				 "0123456789abcdefghjkmnpqrs_"
+				 "0123456789abcdefghjkmnpqrstvwxyz"),
+		&id),
+	    0);
 	assert_string_equal(id.s, "key_0123456789abcdefghjkmnpqrs");
-	assert_int_equal(hf_auth_parse(HF_STR("hfk_"
-	    "0123456789abcdefghjkmnpqrs_short"), &id), HF_EPERM);
-	assert_int_equal(hf_auth_parse(HF_STR("sk-"
-	    "0123456789abcdefghjkmnpqrs_0123456789abcdefghjkmnpqrstvwxyzz"),
-	    &id), HF_EPERM);
-	assert_int_equal(hf_auth_parse(HF_STR("hfk_"
-	    "0123456789ABCDEFGHJKMNPQRS_0123456789abcdefghjkmnpqrstvwxyz"),
-	    &id), HF_EPERM);
+	assert_int_equal(
+	    hf_auth_parse(HF_STR("hfk_"
+				 "0123456789abcdefghjkmnpqrs_short"),
+		&id),
+	    HF_EPERM);
+	assert_int_equal(
+	    hf_auth_parse(HF_STR("sk-"
+				 "0123456789abcdefghjkmnpqrs_"
+				 "0123456789abcdefghjkmnpqrstvwxyzz"),
+		&id),
+	    HF_EPERM);
+	assert_int_equal(
+	    hf_auth_parse(HF_STR("hfk_"
+				 "0123456789ABCDEFGHJKMNPQRS_"
+				 "0123456789abcdefghjkmnpqrstvwxyz"),
+		&id),
+	    HF_EPERM);
 	assert_int_equal(hf_auth_parse(HF_STR_NONE, &id), HF_EPERM);
 }
 

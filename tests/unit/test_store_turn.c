@@ -30,7 +30,8 @@ new_session_round_trip(void **state)
 	assert_false(h.busy);
 	assert_true(hf_id_valid(hf_str(h.session.s), "ses_"));
 	fx_say(&f, 2, "call-1", "second", "answer two");
-	assert_string_equal(fx_history(&f, 1, "call-1"), "user:hello|"
+	assert_string_equal(fx_history(&f, 1, "call-1"),
+	    "user:hello|"
 	    "assistant:hi there|user:second|assistant:answer two");
 	fx_close(&f);
 }
@@ -67,7 +68,8 @@ item_round_trip(void **state)
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
 	hf_arena_init(&a, 0);
 	assert_int_equal(hf_store_history(f.st[1], begun.session_row,
-	    begun.turn_row, &a, &hist, &f.e), 0);
+			     begun.turn_row, &a, &hist, &f.e),
+	    0);
 	assert_int_equal(hist.n, 2);
 	assert_int_equal(hist.item[0].kind, HF_ITEM_TOOL_RESULT);
 	assert_int_equal(hist.item[0].role, HF_ROLE_TOOL);
@@ -83,8 +85,11 @@ item_round_trip(void **state)
 	assert_true(hf_str_is(hist.item[1].sidecar_of, "anthropic"));
 	assert_false(hist.item[1].has_heard);
 	/* Nothing of it stands in the files in clear. */
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM item WHERE"
-	    " instr(body_sealed, 'tail') OR instr(sidecar_sealed, 'sig')"), 0);
+	assert_int_equal(
+	    fx_sql(&f,
+		"SELECT count(*) FROM item WHERE"
+		" instr(body_sealed, 'tail') OR instr(sidecar_sealed, 'sig')"),
+	    0);
 	hf_arena_free(&a);
 	fx_close(&f);
 }
@@ -98,8 +103,9 @@ names_belong_to_tenants(void **state)
 	(void)state;
 	fx_open(&f);
 	fx_say(&f, 1, "shared name", "mine", "ok");
-	assert_int_equal(hf_store_head(f.st[1], "other", HF_STR("shared name"),
-	    &h, &f.e), 0);
+	assert_int_equal(
+	    hf_store_head(f.st[1], "other", HF_STR("shared name"), &h, &f.e),
+	    0);
 	assert_false(h.found);
 	fx_close(&f);
 }
@@ -175,14 +181,17 @@ drop_from_history(void **state)
 	h = fx_head(&f, 1, "s");
 	b = fx_turn("s", &h, &in, "poison");
 	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
-	assert_string_equal(fx_history(&f, 1, "s"),
-	    "user:one|assistant:1|user:poison");
+	assert_string_equal(
+	    fx_history(&f, 1, "s"), "user:one|assistant:1|user:poison");
 	assert_true(fx_head(&f, 1, "s").busy);
 	fin = (struct hf_finish){ .session_row = begun.session_row,
-	    .turn_row = begun.turn_row, .fence = begun.fence,
-	    .state = HF_TURN_FAILED, .drop_from_history = true,
-	    .attempt = { .n = 1, .cls = "caller", .reason = "http_400" },
-	    .error_class = "caller", .status = 400 };
+		.turn_row = begun.turn_row,
+		.fence = begun.fence,
+		.state = HF_TURN_FAILED,
+		.drop_from_history = true,
+		.attempt = { .n = 1, .cls = "caller", .reason = "http_400" },
+		.error_class = "caller",
+		.status = 400 };
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
 	assert_string_equal(fx_history(&f, 1, "s"), "user:one|assistant:1");
 	assert_int_equal(fx_head(&f, 1, "s").head_turn_row, h.head_turn_row);
@@ -221,8 +230,8 @@ branch(void **state)
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
 	assert_string_equal(fx_history(&f, 1, "s"),
 	    "user:one|assistant:1|user:two, edited|assistant:2b");
-	assert_int_equal(fx_sql(&f, "SELECT retry_of FROM turn WHERE seq = 3"),
-	    two);
+	assert_int_equal(
+	    fx_sql(&f, "SELECT retry_of FROM turn WHERE seq = 3"), two);
 	fx_close(&f);
 }
 
@@ -278,7 +287,8 @@ lead_items(void **state)
 	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
 	fin = fx_answer(&b, &begun, &h.key, &out, "1");
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
-	assert_string_equal(fx_history(&f, 1, "s"), "system:be kind|"
+	assert_string_equal(fx_history(&f, 1, "s"),
+	    "system:be kind|"
 	    "developer:be short|user:one|assistant:1");
 	h = fx_head(&f, 1, "s");
 	b = fx_turn("s", &h, &items[1], "two");
@@ -290,13 +300,15 @@ lead_items(void **state)
 	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
 	fin = fx_answer(&b, &begun, &h.key, &out, "2");
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
-	assert_string_equal(fx_history(&f, 1, "s"), "system:be rude|"
+	assert_string_equal(fx_history(&f, 1, "s"),
+	    "system:be rude|"
 	    "user:one|assistant:1|user:two|assistant:2");
 	h = fx_head(&f, 1, "s");
 	assert_int_equal(h.lead_digest[0], 7);
 	hf_arena_init(&a, 0);
-	assert_int_equal(hf_store_view(f.st[1], h.session_row,
-	    h.head_turn_row, &a, &view, &f.e), 0);
+	assert_int_equal(hf_store_view(f.st[1], h.session_row, h.head_turn_row,
+			     &a, &view, &f.e),
+	    0);
 	assert_int_equal(view.n, 4);
 	assert_int_equal(view.n, h.view_items);
 	assert_null(view.item[0].body.p);
@@ -315,11 +327,14 @@ assert_view(struct fx *f, const char *name)
 
 	hf_arena_init(&a, 0);
 	assert_int_equal(hf_store_view(fx_store(f, 1), h.session_row,
-	    h.head_turn_row, &a, &view, &f->e), 0);
+			     h.head_turn_row, &a, &view, &f->e),
+	    0);
 	assert_int_equal(view.n, h.view_items);
 	for (unsigned i = 0; i < view.n; i++) {
-		hf_store_chain(&h.key, chain, view.item[i].has_heard ?
-		    view.item[i].heard_digest : view.item[i].digest, next);
+		hf_store_chain(&h.key, chain,
+		    view.item[i].has_heard ? view.item[i].heard_digest :
+					     view.item[i].digest,
+		    next);
 		memcpy(chain, next, sizeof(chain));
 	}
 	assert_memory_equal(chain, h.view, sizeof(chain));
@@ -345,8 +360,10 @@ item_row(struct fx *f, int64_t turn, int idx)
 {
 	char sql[128];
 
-	snprintf(sql, sizeof(sql), "SELECT id FROM item WHERE turn = %lld"
-	    " AND idx = %d", (long long)turn, idx);
+	snprintf(sql, sizeof(sql),
+	    "SELECT id FROM item WHERE turn = %lld"
+	    " AND idx = %d",
+	    (long long)turn, idx);
 	return fx_sql(f, sql);
 }
 
@@ -412,7 +429,7 @@ static void
 anchors(void **state)
 {
 	static const char *const text[] = { "greet A", "greet B", "one", "1",
-	    "two" };
+		"two" };
 	struct hf_item items[3];
 	struct hf_begun begun;
 	struct hf_begin b;
@@ -433,7 +450,8 @@ anchors(void **state)
 	b.view_items = 5;
 	rechain(&h.key, b.view, text, 5);
 	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
-	assert_string_equal(fx_history(&f, 1, "s"), "assistant:greet A|"
+	assert_string_equal(fx_history(&f, 1, "s"),
+	    "assistant:greet A|"
 	    "assistant:greet B|user:one|assistant:1|user:two");
 	assert_view(&f, "s");
 	fx_close(&f);
@@ -442,8 +460,9 @@ anchors(void **state)
 static void
 attempts_are_kept(void **state)
 {
-	struct hf_attempt_end end = { .n = 1, .cls = "network",
-	    .reason = "refused", .total_us = 5 };
+	struct hf_attempt_end end = {
+		.n = 1, .cls = "network", .reason = "refused", .total_us = 5
+	};
 	struct hf_attempt_begin next = { .n = 2, .target = HF_STR("b/model") };
 	struct hf_begun begun;
 	struct hf_finish fin;
@@ -463,15 +482,21 @@ attempts_are_kept(void **state)
 	fin = fx_answer(&b, &begun, &h.key, &out, "1");
 	fin.attempt.n = 2;
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
-	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM attempt WHERE"
-	    " ended_us > 0"), 2);
-	assert_int_equal(fx_sql(&f, "SELECT total_us FROM attempt WHERE"
-	    " class = 'network' AND reason = 'refused' AND n = 1"), 5);
-	assert_int_equal(fx_sql(&f, "SELECT tokens_out FROM attempt WHERE"
-	    " target = 'b/model' AND n = 2"), 4);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM attempt WHERE"
+			     " ended_us > 0"),
+	    2);
+	assert_int_equal(
+	    fx_sql(&f,
+		"SELECT total_us FROM attempt WHERE"
+		" class = 'network' AND reason = 'refused' AND n = 1"),
+	    5);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT tokens_out FROM attempt WHERE"
+			     " target = 'b/model' AND n = 2"),
+	    4);
 	/* No lease, no write. */
-	assert_int_equal(fx_attempts(&f, 1, &begun, NULL, &next),
-	    HF_EFENCED);
+	assert_int_equal(fx_attempts(&f, 1, &begun, NULL, &next), HF_EFENCED);
 	assert_int_equal(fx_finish(&f, 1, &fin), HF_EFENCED);
 	fx_close(&f);
 }
@@ -498,8 +523,8 @@ parts_become_one_item(void **state)
 	fin = fx_answer(&b, &begun, &h.key, &out, "1 is one");
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
 	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 0);
-	assert_string_equal(fx_history(&f, 1, "s"),
-	    "user:one|assistant:1 is one");
+	assert_string_equal(
+	    fx_history(&f, 1, "s"), "user:one|assistant:1 is one");
 	fx_close(&f);
 }
 

@@ -12,9 +12,9 @@
 
 #include "workers/supervise.h"
 
-#define NOW	((int64_t)5000000)
-#define EXIT(n)	((n) << 8)
-#define SEC	((int64_t)1000000)
+#define NOW ((int64_t)5000000)
+#define EXIT(n) ((n) << 8)
+#define SEC ((int64_t)1000000)
 
 static double
 half(void *arg)
@@ -37,13 +37,14 @@ test_fault_before_work_waits(void **state)
 {
 	/* min(60 s, 2^a + 0.5 s) */
 	static const int64_t want[] = { 1500, 2500, 4500, 8500, 16500, 32500,
-	    60000, 60000 };
+		60000, 60000 };
 	struct hf_decision v = { 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < hf_countof(want); i++) {
 		v = decide((struct hf_death){ .status = SIGSEGV,
-		    .was_ready = true, .failures = v.failures });
+		    .was_ready = true,
+		    .failures = v.failures });
 		assert_int_equal(v.verdict, HF_RESTART_AFTER);
 		assert_int_equal(v.after_ms, want[i]);
 		assert_int_equal(v.at_us, NOW + want[i] * 1000);
@@ -54,8 +55,8 @@ test_fault_before_work_waits(void **state)
 static void
 test_long_life_forgives(void **state)
 {
-	struct hf_decision v = decide((struct hf_death){ .status = SIGSEGV,
-	    .failures = 7, .up_us = 61 * SEC });
+	struct hf_decision v = decide((struct hf_death){
+	    .status = SIGSEGV, .failures = 7, .up_us = 61 * SEC });
 
 	(void)state;
 	assert_int_equal(v.after_ms, 1500);
@@ -66,7 +67,9 @@ static void
 test_after_work_at_once(void **state)
 {
 	struct hf_decision v = decide((struct hf_death){ .status = SIGABRT,
-	    .worked = true, .was_ready = true, .failures = 4 });
+	    .worked = true,
+	    .was_ready = true,
+	    .failures = 4 });
 
 	(void)state;
 	assert_int_equal(v.verdict, HF_RESTART_NOW);
@@ -79,15 +82,17 @@ test_after_work_at_once(void **state)
 static void
 test_killed_from_outside_at_once(void **state)
 {
-	struct hf_decision v = decide((struct hf_death){ .status = SIGKILL,
-	    .was_ready = true, .failures = 2 });
+	struct hf_decision v = decide((struct hf_death){
+	    .status = SIGKILL, .was_ready = true, .failures = 2 });
 
 	(void)state;
 	assert_int_equal(v.verdict, HF_RESTART_NOW);
 	assert_int_equal(v.failures, 2);
 	/* Not if it was us, because its heartbeat stood. */
-	v = decide((struct hf_death){ .status = SIGKILL, .was_ready = true,
-	    .blamed = true, .failures = 2 });
+	v = decide((struct hf_death){ .status = SIGKILL,
+	    .was_ready = true,
+	    .blamed = true,
+	    .failures = 2 });
 	assert_int_equal(v.verdict, HF_RESTART_AFTER);
 	assert_int_equal(v.failures, 3);
 }
@@ -100,8 +105,8 @@ test_killed_at_start_for_ever(void **state)
 
 	(void)state;
 	for (i = 0; i < 100; i++) {
-		v = decide((struct hf_death){ .status = SIGKILL,
-		    .early_kills = v.early_kills });
+		v = decide((struct hf_death){
+		    .status = SIGKILL, .early_kills = v.early_kills });
 		if (v.verdict != HF_RESTART_NOW)
 			break;
 	}
@@ -112,8 +117,8 @@ test_killed_at_start_for_ever(void **state)
 static void
 test_start_gives_up(void **state)
 {
-	struct hf_decision v = decide((struct hf_death){ .status = EXIT(78),
-	    .starting = true });
+	struct hf_decision v =
+	    decide((struct hf_death){ .status = EXIT(78), .starting = true });
 	unsigned i;
 
 	(void)state;
@@ -126,7 +131,8 @@ test_start_gives_up(void **state)
 	v = (struct hf_decision){ 0 };
 	for (i = 0; i < 100 && v.verdict != HF_GIVE_UP; i++)
 		v = decide((struct hf_death){ .status = SIGSEGV,
-		    .starting = true, .failures = v.failures });
+		    .starting = true,
+		    .failures = v.failures });
 	assert_int_equal(i, HF_SUPERVISE_START_TRIES);
 	assert_int_equal(v.exit_code, 1);
 }
@@ -134,8 +140,8 @@ test_start_gives_up(void **state)
 static void
 test_exit_zero_unasked_is_a_fault(void **state)
 {
-	struct hf_decision v = decide((struct hf_death){ .status = EXIT(0),
-	    .starting = true });
+	struct hf_decision v =
+	    decide((struct hf_death){ .status = EXIT(0), .starting = true });
 
 	(void)state;
 	assert_int_equal(v.verdict, HF_RESTART_AFTER);
@@ -164,8 +170,8 @@ test_beat_stands(void **state)
 	hf_beat_reset(&b);
 	assert_false(hf_beat_stale(&b, 7, t, 2 * SEC, 3 * SEC));
 	for (int i = 0; i < 10; i++)
-		assert_false(hf_beat_stale(&b, (uint64_t)(8 + i),
-		    t += SEC, 2 * SEC, 3 * SEC));
+		assert_false(hf_beat_stale(
+		    &b, (uint64_t)(8 + i), t += SEC, 2 * SEC, 3 * SEC));
 	assert_false(hf_beat_stale(&b, 17, t += SEC, 2 * SEC, 3 * SEC));
 	assert_false(hf_beat_stale(&b, 17, t += SEC, 2 * SEC, 3 * SEC));
 	assert_true(hf_beat_stale(&b, 17, t += SEC, 2 * SEC, 3 * SEC));

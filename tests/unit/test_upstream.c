@@ -21,26 +21,26 @@
 struct world {
 	struct event_base *base;
 	struct hf_upstream *u;
-	int		 listen_fd, port;
+	int listen_fd, port;
 };
 
 /* What a call reported. */
 struct seen {
-	struct world	*w;
-	struct hf_call	*call;
-	unsigned	 n_headers, n_data, n_done;
-	int		 status;
-	struct hf_buf	 headers, body;
+	struct world *w;
+	struct hf_call *call;
+	unsigned n_headers, n_data, n_done;
+	int status;
+	struct hf_buf headers, body;
 	struct hf_call_result r;
-	char		 detail[160];
+	char detail[160];
 	/* What to do from inside the callbacks. */
-	bool		 cancel_in_headers, cancel_in_data, cancel_in_done;
-	bool		 pause_in_data;
-	struct seen	*then;		/* start this one from 'done' */
+	bool cancel_in_headers, cancel_in_data, cancel_in_done;
+	bool pause_in_data;
+	struct seen *then; /* start this one from 'done' */
 };
 
-static void	start(struct seen *s, struct world *w, const char *host,
-		    const char *body);
+static void start(
+    struct seen *s, struct world *w, const char *host, const char *body);
 
 static void
 on_headers(void *arg, int status, struct hf_str headers)
@@ -93,7 +93,8 @@ fill(struct hf_http_request *rq, int port, const char *host, const char *body)
 	hf_buf_init(&rq->headers, 1000);
 	hf_buf_init(&rq->body, HF_BUF_NOCAP);
 	hf_buf_printf(&rq->url, "http://%s:%d/v1/x", host, port);
-	hf_buf_puts(&rq->headers, "Content-Type: application/json\n"
+	hf_buf_puts(&rq->headers,
+	    "Content-Type: application/json\n"
 	    "Authorization: Bearer k\n");
 	if (body != NULL)
 		hf_buf_puts(&rq->body, body);
@@ -110,8 +111,8 @@ start_in(struct seen *s, struct world *w, const char *host, int port,
 	hf_buf_init(&s->headers, HF_BUF_NOCAP);
 	hf_buf_init(&s->body, HF_BUF_NOCAP);
 	fill(&rq, port, host, body);
-	assert_int_equal(hf_upstream_start(w->u, &rq, connect_ms, &ops, s,
-	    &s->call, &e), 0);
+	assert_int_equal(
+	    hf_upstream_start(w->u, &rq, connect_ms, &ops, s, &s->call, &e), 0);
 	/* The buffers moved, and nothing was reported yet. */
 	assert_null(rq.body.data);
 	assert_int_equal(s->n_headers + s->n_data + s->n_done, 0);
@@ -204,8 +205,8 @@ expect_request(struct peer *p, const char *body)
 	char length[60];
 
 	peer_until_text(p, "\r\n\r\n");
-	snprintf(length, sizeof(length), "Content-Length: %zu\r\n",
-	    strlen(body));
+	snprintf(
+	    length, sizeof(length), "Content-Length: %zu\r\n", strlen(body));
 	assert_true(peer_has(p, length));
 	peer_until_text(p, body);
 }
@@ -224,13 +225,16 @@ test_request_bytes(void **state)
 	assert_int_equal(hf_upstream_in_flight(w->u), 1);
 	p = peer_accept(w->base, w->listen_fd);
 	expect_request(p, "{\"a\":1}");
-	snprintf(want, sizeof(want), "POST /v1/x HTTP/1.1\r\n"
+	snprintf(want, sizeof(want),
+	    "POST /v1/x HTTP/1.1\r\n"
 	    "Host: 127.0.0.1:%d\r\nUser-Agent: holdfast/" PACKAGE_VERSION "\r\n"
 	    "Accept: */*\r\nContent-Type: application/json\r\n"
 	    "Authorization: Bearer k\r\nAccept-Encoding: identity\r\n"
-	    "Content-Length: 7\r\n\r\n{\"a\":1}", w->port);
+	    "Content-Length: 7\r\n\r\n{\"a\":1}",
+	    w->port);
 	assert_string_equal(p->in.data, want);
-	peer_puts(p, "HTTP/1.1 100 Continue\r\nX-No: 1\r\n\r\n"
+	peer_puts(p,
+	    "HTTP/1.1 100 Continue\r\nX-No: 1\r\n\r\n"
 	    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 	    "HTTP/1.1 429 Too Many\r\nRetry-After: 3\r\nX-Two: 2\r\n"
 	    "Content-Length: 4\r\n\r\nslow");
@@ -261,7 +265,8 @@ test_get(void **state)
 	assert_true(peer_has(p, "GET /v1/x HTTP/1.1\r\n"));
 	assert_false(peer_has(p, "Content-Length"));
 	/* A redirect is an answer, not an order. */
-	peer_puts(p, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n"
+	peer_puts(p,
+	    "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n"
 	    "Content-Length: 0\r\n\r\n");
 	until_done(&s);
 	assert_int_equal(s.status, 302);
@@ -274,13 +279,16 @@ static void
 test_framings(void **state)
 {
 	struct world *w = *state;
-	static const struct { const char *head, *body; bool close; } row[] = {
+	static const struct {
+		const char *head, *body;
+		bool close;
+	} row[] = {
 		{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-		  "3\r\nabc\r\n3\r\ndef\r\n0\r\nTrailer: x\r\n\r\n", false },
+		    "3\r\nabc\r\n3\r\ndef\r\n0\r\nTrailer: x\r\n\r\n", false },
 		{ "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", "abcdef",
-		  false },
+		    false },
 		{ "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", "abcdef",
-		  true },
+		    true },
 		{ "HTTP/1.0 200 OK\r\n\r\n", "abcdef", true },
 	};
 
@@ -327,8 +335,8 @@ test_large(void **state)
 	start(&s, w, "127.0.0.1", big);
 	p = peer_accept(w->base, w->listen_fd);
 	peer_until_text(p, "Content-Length: 3145728\r\n\r\n");
-	peer_until_size(p, n + (size_t)(strstr(p->in.data, "\r\n\r\n") -
-	    p->in.data) + 4);
+	peer_until_size(
+	    p, n + (size_t)(strstr(p->in.data, "\r\n\r\n") - p->in.data) + 4);
 	assert_false(peer_has(p, "Expect"));
 	peer_puts(p, "HTTP/1.1 200 OK\r\nContent-Length: 3145728\r\n\r\n");
 	peer_send(p, big, n);
@@ -347,7 +355,7 @@ test_reuse(void **state)
 	struct seen a = { 0 }, b = { 0 };
 	struct peer *p;
 
-	a.then = &b;			/* started from inside 'done' */
+	a.then = &b; /* started from inside 'done' */
 	start(&a, w, "127.0.0.1", "first");
 	p = peer_accept(w->base, w->listen_fd);
 	expect_request(p, "first");
@@ -386,21 +394,27 @@ static void
 test_cut(void **state)
 {
 	struct world *w = *state;
-	static const struct { const char *bytes; bool reset; int cls;
-	    const char *reason; bool any; } row[] = {
+	static const struct {
+		const char *bytes;
+		bool reset;
+		int cls;
+		const char *reason;
+		bool any;
+	} row[] = {
 		{ "", true, HF_CLASS_NETWORK, "reset", false },
 		{ "", false, HF_CLASS_NETWORK, "eof", false },
 		{ "HTTP/1.1 200 OK\r\nContent-Le", true, HF_CLASS_NETWORK,
-		  "reset", true },
+		    "reset", true },
 		{ "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", false,
-		  HF_CLASS_NETWORK, "eof", true },
+		    HF_CLASS_NETWORK, "eof", true },
 		{ "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", true,
-		  HF_CLASS_NETWORK, "reset", true },
+		    HF_CLASS_NETWORK, "reset", true },
 		{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-		  "3\r\nabc\r\n", false, HF_CLASS_NETWORK, "eof", true },
+		  "3\r\nabc\r\n",
+		    false, HF_CLASS_NETWORK, "eof", true },
 		{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-		  "3\r\nabc\r\nzz\r\n", false, HF_CLASS_PROVIDER, "bad_http",
-		  true },
+		  "3\r\nabc\r\nzz\r\n",
+		    false, HF_CLASS_PROVIDER, "bad_http", true },
 		{ "\x15\x03\x03", false, HF_CLASS_PROVIDER, "bad_http", false },
 	};
 
@@ -420,8 +434,7 @@ test_cut(void **state)
 			peer_close(p);
 		until_done(&s);
 		if (strcmp(s.r.reason, row[i].reason) != 0)
-			fail_msg("row %zu: %s (%s)", i, s.r.reason,
-			    s.r.detail);
+			fail_msg("row %zu: %s (%s)", i, s.r.reason, s.r.detail);
 		assert_failed(&s, row[i].cls, row[i].reason);
 		if (row[i].any)
 			assert_true(s.r.any_byte);
@@ -442,8 +455,8 @@ test_tls_garbage(void **state)
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_reset(&rq.url);
 	hf_buf_printf(&rq.url, "https://127.0.0.1:%d/", w->port);
-	assert_int_equal(hf_upstream_start(w->u, &rq, 5000, &ops, &s, &s.call,
-	    &e), 0);
+	assert_int_equal(
+	    hf_upstream_start(w->u, &rq, 5000, &ops, &s, &s.call, &e), 0);
 	p = peer_accept(w->base, w->listen_fd);
 	peer_puts(p, "HTTP/1.1 400 Bad Request\r\n\r\n");
 	until_done(&s);
@@ -472,8 +485,8 @@ test_connect_timeout(void **state)
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_reset(&rq.url);
 	hf_buf_printf(&rq.url, "https://127.0.0.1:%d/", w->port);
-	assert_int_equal(hf_upstream_start(w->u, &rq, 100, &ops, &s, &s.call,
-	    &e), 0);
+	assert_int_equal(
+	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &s.call, &e), 0);
 	until_done(&s);
 	assert_failed(&s, HF_CLASS_NETWORK, "connect_timeout");
 	assert_true(s.r.total_us >= 90000 && s.r.total_us < at_most_us());
@@ -487,13 +500,12 @@ test_silent_connect(void **state)
 	struct seen s = { 0 };
 	int port, fd = peer_listen(0, &port), fill_fd[8];
 	struct sockaddr_in sin = { .sin_family = AF_INET,
-	    .sin_port = htons((uint16_t)port) };
+		.sin_port = htons((uint16_t)port) };
 
 	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	for (int i = 0; i < 8; i++) {
 		fill_fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		(void)connect(fill_fd[i], (struct sockaddr *)&sin,
-		    sizeof(sin));
+		(void)connect(fill_fd[i], (struct sockaddr *)&sin, sizeof(sin));
 	}
 	start_in(&s, w, "127.0.0.1", port, "q", 100);
 	until_done(&s);
@@ -557,18 +569,18 @@ test_bad_requests(void **state)
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_reset(&rq.url);
 	hf_buf_puts(&rq.url, "::not a url");
-	assert_int_equal(hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e),
-	    HF_EINVAL);
+	assert_int_equal(
+	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e), HF_EINVAL);
 	assert_null(c);
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_puts(&rq.headers, "X-Bad: a\x01\n");
-	assert_int_equal(hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e),
-	    HF_EINVAL);
+	assert_int_equal(
+	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e), HF_EINVAL);
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_reset(&rq.url);
 	hf_buf_puts(&rq.url, "file:///etc/hostname");
-	assert_int_equal(hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e),
-	    HF_EINVAL);
+	assert_int_equal(
+	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e), HF_EINVAL);
 	assert_int_equal(hf_upstream_in_flight(w->u), 0);
 }
 
@@ -595,10 +607,10 @@ test_localhost(void **state)
 
 /* A name server of our own. */
 struct dns {
-	int		 fd;
-	unsigned	 n_queries;
+	int fd;
+	unsigned n_queries;
 	enum { SILENT, UNKNOWN, LOOPBACK } mode;
-	struct event	*ev;
+	struct event *ev;
 };
 
 static void
@@ -606,7 +618,7 @@ dns_query(evutil_socket_t fd, short what, void *arg)
 {
 	/* name: pointer to the question, type A, class IN, TTL, 4 bytes */
 	static const unsigned char rr[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60,
-	    0, 4, 127, 0, 0, 1 };
+		0, 4, 127, 0, 0, 1 };
 	struct dns *d = arg;
 	struct sockaddr_in from;
 	socklen_t size = sizeof(from);
@@ -623,7 +635,7 @@ dns_query(evutil_socket_t fd, short what, void *arg)
 	while (end < (size_t)n && q[end] != 0)
 		end += q[end] + 1u;
 	end += 5;
-	q[2] = 0x81;			/* an answer, recursion available */
+	q[2] = 0x81; /* an answer, recursion available */
 	q[3] = d->mode == UNKNOWN ? 0x83 : 0x80;
 	q[6] = q[7] = q[8] = q[9] = q[10] = q[11] = 0;
 	if (d->mode == LOOPBACK && q[end - 3] == 1) {
@@ -645,8 +657,7 @@ dns_start(struct dns *d, struct world *w)
 	d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(bind(d->fd, (struct sockaddr *)&sin, size), 0);
-	assert_int_equal(getsockname(d->fd, (struct sockaddr *)&sin, &size),
-	    0);
+	assert_int_equal(getsockname(d->fd, (struct sockaddr *)&sin, &size), 0);
 	d->ev = event_new(w->base, d->fd, EV_READ | EV_PERSIST, dns_query, d);
 	event_add(d->ev, NULL);
 	snprintf(server, sizeof(server), "127.0.0.1:%d", ntohs(sin.sin_port));
@@ -698,7 +709,8 @@ test_resolver(void **state)
 		p = peer_accept(w->base, w->listen_fd);
 		expect_request(p, "q");
 		assert_true(peer_has(p, "Host: somebody.test:"));
-		peer_puts(p, "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+		peer_puts(p,
+		    "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 		    "Content-Length: 1\r\n\r\na");
 		until_done(&s);
 		assert_true(s.r.clean);
@@ -824,7 +836,7 @@ test_pause(void **state)
 		event_base_loop(w->base, EVLOOP_ONCE);
 	for (int i = 0; i < 20; i++)
 		event_base_loop(w->base, EVLOOP_NONBLOCK);
-	assert_int_equal(s.n_data, 2);		/* paused itself again */
+	assert_int_equal(s.n_data, 2); /* paused itself again */
 	s.pause_in_data = false;
 	hf_call_pause(s.call, false);
 	while (sent < total) {
@@ -898,15 +910,15 @@ test_many(void **state)
 
 /* --- everything at once --- */
 
-#define N_CALLS		32
-#define N_SERVED	64
+#define N_CALLS 32
+#define N_SERVED 64
 
 struct storm {
-	struct world	*w;
-	uint64_t	 seed;
-	struct seen	 call[N_CALLS];
-	struct peer	*peer[N_SERVED];
-	unsigned	 n_started, n_ended, n_clean;
+	struct world *w;
+	uint64_t seed;
+	struct seen call[N_CALLS];
+	struct peer *peer[N_SERVED];
+	unsigned n_started, n_ended, n_clean;
 };
 
 static unsigned
@@ -935,8 +947,9 @@ act(struct storm *s, struct seen *c)
 		s->n_started++;
 		start_in(c, s->w, roll(s, 2) == 0 ? "localhost" : "127.0.0.1",
 		    s->w->port, roll(s, 10) == 0 ? NULL : "<q>", 2000);
-	} else if (c->n_done > 0 || (c->cancel_in_headers &&
-	    c->n_headers > 0) || (c->cancel_in_data && c->n_data > 0)) {
+	} else if (c->n_done > 0 ||
+	    (c->cancel_in_headers && c->n_headers > 0) ||
+	    (c->cancel_in_data && c->n_data > 0)) {
 		end_call(s, c);
 	} else if (roll(s, 30) == 0) {
 		hf_call_cancel(c->call);
@@ -956,15 +969,16 @@ serve(struct storm *s, struct peer **slot)
 		"3\r\nabc\r\n0\r\n\r\n",
 		"HTTP/1.1 500 No\r\nConnection: close\r\n"
 		"Content-Length: 0\r\n\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b",
+		"HTTP/1.1 100 Continue\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nA: b",
 		"x",
 	};
 	struct peer *p = *slot;
 	int fd;
 
 	if (p == NULL) {
-		fd = accept4(s->w->listen_fd, NULL, NULL,
-		    SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = accept4(
+		    s->w->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0)
 			*slot = peer_adopt(s->w->base, fd);
 		return;
@@ -976,8 +990,9 @@ serve(struct storm *s, struct peer **slot)
 			peer_reset(p);
 		*slot = NULL;
 	} else if (peer_has(p, "\r\n\r\n")) {
-		const char *z = said[roll(s, 4) > 0 ? roll(s, 2)
-		    : roll(s, hf_countof(said))];
+		const char *z =
+		    said[roll(s, 4) > 0 ? roll(s, 2) :
+					  roll(s, hf_countof(said))];
 
 		peer_drop(p);
 		(void)!send(p->fd, z, strlen(z), MSG_NOSIGNAL);

@@ -21,21 +21,21 @@
 #include "workers/verbs.h"
 
 struct fixture {
-	struct fx	 fx;
+	struct fx fx;
 	struct event_base *base;
 	struct hf_control *control;
 	struct hf_inspect *inspect;
-	struct hf_verbs	 verbs;
-	char		 path[320];
-	int		 fd;
-	struct hf_buf	 in;
+	struct hf_verbs verbs;
+	char path[320];
+	int fd;
+	struct hf_buf in;
 };
 
 static const char *const listen_names[] = { "127.0.0.1:8080", "[::1]:9" };
 
 static int
-on_verb(void *arg, const char *verb, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
+on_verb(void *arg, const char *verb, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
 {
 	return hf_verb_run(arg, verb, args, reply, e);
 }
@@ -50,15 +50,18 @@ set_up(void **state)
 	fx_open(&f->fx);
 	assert_int_equal(hf_inspect_open(&f->inspect, &f->fx.conf[0], &e), 0);
 	f->verbs = (struct hf_verbs){ .keep = f->fx.keep,
-	    .inspect = f->inspect, .shm = &f->fx.shm[0],
-	    .database = f->fx.db, .listen = listen_names,
-	    .n_listen = hf_countof(listen_names) };
+		.inspect = f->inspect,
+		.shm = &f->fx.shm[0],
+		.database = f->fx.db,
+		.listen = listen_names,
+		.n_listen = hf_countof(listen_names) };
 	f->base = event_base_new();
 	snprintf(f->path, sizeof(f->path), "%s/ctl", f->fx.dir);
 	fd = hf_listen_control(f->path, &e);
 	assert_true(fd >= 0);
-	assert_int_equal(hf_control_new(&f->control, f->base, fd, on_verb,
-	    &f->verbs, &e), 0);
+	assert_int_equal(
+	    hf_control_new(&f->control, f->base, fd, on_verb, &f->verbs, &e),
+	    0);
 	f->fd = cc_dial(f->path);
 	hf_buf_init(&f->in, HF_BUF_NOCAP);
 	*state = f;
@@ -89,8 +92,10 @@ ask(struct fixture *f, const char *verb, const char *args, json_int_t *code)
 	json_t *all = json_array(), *j;
 	char text[1024];
 
-	snprintf(text, sizeof(text), "{\"v\":1,\"id\":5,\"verb\":\"%s\","
-	    "\"args\":%s}", verb, args);
+	snprintf(text, sizeof(text),
+	    "{\"v\":1,\"id\":5,\"verb\":\"%s\","
+	    "\"args\":%s}",
+	    verb, args);
 	cc_send(f->fd, text);
 	for (;;) {
 		json_t *data;
@@ -120,8 +125,7 @@ ask_well(struct fixture *f, const char *verb, const char *args)
 }
 
 static void
-refused(struct fixture *f, const char *verb, const char *args,
-    json_int_t want)
+refused(struct fixture *f, const char *verb, const char *args, json_int_t want)
 {
 	json_int_t code;
 	json_t *all = ask(f, verb, args, &code);
@@ -138,7 +142,8 @@ row(const json_t *all, const char *kind, size_t n)
 	json_t *v;
 	size_t i;
 
-	json_array_foreach(all, i, v) {
+	json_array_foreach(all, i, v)
+	{
 		json_t *r = json_object_get(v, kind);
 
 		if (r != NULL && n-- == 0)
@@ -157,7 +162,7 @@ has_members(const json_t *o, const char *names)
 	assert_non_null(o);
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (char *p = strtok_r(copy, " ", &save); p != NULL;
-	    p = strtok_r(NULL, " ", &save)) {
+	     p = strtok_r(NULL, " ", &save)) {
 		if (json_object_get(o, p) == NULL)
 			fail_msg("no member %s", p);
 		n++;
@@ -179,15 +184,19 @@ num(const json_t *o, const char *member)
 
 /* --- cases ------------------------------------------------------------ */
 
-#define SESSION	"id tenant name created_us updated_us turns last_state " \
-    "last_target locked owner_slot owner_inc fence lock_since_us queued"
-#define TURN	"id seq parent_seq retry_of_seq state on_path route stream " \
-    "started_us ended_us finish_reason error_class status attempts target " \
-    "first_token_us total_us"
-#define ITEM	"turn_seq idx kind role origin output lead has_heard"
-#define ATTEMPT	"turn_seq n target cls reason http_status started_us " \
-    "first_token_us total_us bytes_out bytes_in tokens_in tokens_out"
-#define KEY	"id tenant label created_us revoked_us"
+#define SESSION                                                  \
+	"id tenant name created_us updated_us turns last_state " \
+	"last_target locked owner_slot owner_inc fence lock_since_us queued"
+#define TURN                                                             \
+	"id seq parent_seq retry_of_seq state on_path route stream "     \
+	"started_us ended_us finish_reason error_class status attempts " \
+	"target "                                                        \
+	"first_token_us total_us"
+#define ITEM "turn_seq idx kind role origin output lead has_heard"
+#define ATTEMPT                                                \
+	"turn_seq n target cls reason http_status started_us " \
+	"first_token_us total_us bytes_out bytes_in tokens_in tokens_out"
+#define KEY "id tenant label created_us revoked_us"
 
 static void
 test_status(void **state)
@@ -204,21 +213,24 @@ test_status(void **state)
 	all = ask_well(f, "status", "{}");
 	assert_int_equal(json_array_size(all), 1);
 	st = row(all, "status", 0);
-	has_members(st, "version pid started_us uptime_ms boot "
+	has_members(st,
+	    "version pid started_us uptime_ms boot "
 	    "config_generation listen database processes store counters");
 	assert_string_equal(str(st, "version"), PACKAGE_VERSION);
 	assert_string_equal(str(st, "database"), f->fx.db);
 	assert_int_equal(json_array_size(json_object_get(st, "listen")), 2);
-	assert_string_equal(json_string_value(json_array_get(
-	    json_object_get(st, "listen"), 1)), "[::1]:9");
-	has_members(json_object_get(st, "store"), "sessions turns items "
+	assert_string_equal(
+	    json_string_value(json_array_get(json_object_get(st, "listen"), 1)),
+	    "[::1]:9");
+	has_members(json_object_get(st, "store"),
+	    "sessions turns items "
 	    "open_turns queued_turns db_bytes wal_bytes schema_version");
 	assert_int_equal(num(json_object_get(st, "store"), "sessions"), 1);
 	assert_int_equal(num(json_object_get(st, "store"), "items"), 2);
-	assert_int_equal(json_object_size(json_object_get(st, "counters")),
-	    HF_C_COUNT);
-	assert_int_equal(num(json_object_get(st, "counters"),
-	    "turns_in_flight"), 2);
+	assert_int_equal(
+	    json_object_size(json_object_get(st, "counters")), HF_C_COUNT);
+	assert_int_equal(
+	    num(json_object_get(st, "counters"), "turns_in_flight"), 2);
 	p = json_object_get(st, "processes");
 	assert_int_equal(json_array_size(p), 1);
 	p = json_array_get(p, 0);
@@ -233,8 +245,11 @@ test_status(void **state)
 	/* A child gone mad may write anything there. */
 	atomic_store(&s->state, 99);
 	all = ask_well(f, "status", "{}");
-	assert_string_equal(str(json_array_get(json_object_get(row(all,
-	    "status", 0), "processes"), 0), "state"), "unknown");
+	assert_string_equal(
+	    str(json_array_get(
+		    json_object_get(row(all, "status", 0), "processes"), 0),
+		"state"),
+	    "unknown");
 	json_decref(all);
 }
 
@@ -284,13 +299,14 @@ test_sessions_show(void **state)
 	assert_null(row(all, "attempt", 0));
 	assert_int_equal(json_array_size(all), 4);
 	json_decref(all);
-	all = ask_well(f, "sessions.show", "{\"key\":\"s\","
+	all = ask_well(f, "sessions.show",
+	    "{\"key\":\"s\","
 	    "\"contents\":true,\"attempts\":true}");
 	has_members(row(all, "item", 0), ITEM " body heard");
-	assert_string_equal(str(row(all, "item", 0), "body"),
-	    "the secret word");
-	assert_true(json_is_null(json_object_get(row(all, "item", 0),
-	    "heard")));
+	assert_string_equal(
+	    str(row(all, "item", 0), "body"), "the secret word");
+	assert_true(
+	    json_is_null(json_object_get(row(all, "item", 0), "heard")));
 	has_members(row(all, "attempt", 0), ATTEMPT);
 	json_decref(all);
 	refused(f, "sessions.show", "{\"key\":\"t\"}", 3);
@@ -301,8 +317,9 @@ test_sessions_show(void **state)
 	refused(f, "sessions.show", "{\"key\":\"ses_\"}", 3);
 }
 
-#define LOCK	"session tenant name owner_slot owner_inc owner fence " \
-    "lock_since_us turn turn_seq turn_state queued"
+#define LOCK                                                    \
+	"session tenant name owner_slot owner_inc owner fence " \
+	"lock_since_us turn turn_seq turn_state queued"
 #define VERIFIED "sessions turns items corrupt odd"
 
 static void
@@ -324,15 +341,16 @@ test_sessions_verify(void **state)
 	assert_int_equal(num(row(all, "verified", 0), "items"), 6);
 	assert_int_equal(num(row(all, "verified", 0), "corrupt"), 0);
 	json_decref(all);
-	fx_sql(&f->fx, "DELETE FROM item WHERE id IN (SELECT max(id) FROM "
+	fx_sql(&f->fx,
+	    "DELETE FROM item WHERE id IN (SELECT max(id) FROM "
 	    "item)");
 	all = ask_well(f, "sessions.verify", "{\"all\":true}");
-	has_members(row(all, "finding", 0), "session severity what turn_seq "
+	has_members(row(all, "finding", 0),
+	    "session severity what turn_seq "
 	    "idx text");
-	assert_string_equal(str(row(all, "finding", 0), "what"),
-	    "item_missing");
-	assert_string_equal(str(row(all, "finding", 0), "severity"),
-	    "corrupt");
+	assert_string_equal(
+	    str(row(all, "finding", 0), "what"), "item_missing");
+	assert_string_equal(str(row(all, "finding", 0), "severity"), "corrupt");
 	assert_true(num(row(all, "verified", 0), "corrupt") >= 1);
 	json_decref(all);
 	json_decref(ask_well(f, "sessions.verify", "{\"key\":\"s\"}"));
@@ -351,7 +369,8 @@ test_locks_list(void **state)
 	all = ask_well(f, "locks.list", "{}");
 	assert_int_equal(json_array_size(all), 0);
 	json_decref(all);
-	fx_sql(&f->fx, "UPDATE session SET owner_slot = 1, owner_inc = 77, "
+	fx_sql(&f->fx,
+	    "UPDATE session SET owner_slot = 1, owner_inc = 77, "
 	    "lease_turn = head, lock_since = 5");
 	all = ask_well(f, "locks.list", "{}");
 	assert_int_equal(json_array_size(all), 1);
@@ -392,8 +411,10 @@ ask_and_wait(struct fixture *f, const char *verb, const char *args)
 {
 	char text[200];
 
-	snprintf(text, sizeof(text), "{\"v\":1,\"id\":5,\"verb\":\"%s\","
-	    "\"args\":%s}", verb, args);
+	snprintf(text, sizeof(text),
+	    "{\"v\":1,\"id\":5,\"verb\":\"%s\","
+	    "\"args\":%s}",
+	    verb, args);
 	cc_send(f->fd, text);
 	for (int i = 0; i < 1000 && f->verbs.waiting == NULL; i++)
 		cc_spin(f->base);
@@ -426,16 +447,18 @@ test_reload(void **state)
 	hf_verb_reloaded(&f->verbs, request, 0, "listen");
 	assert_null(f->verbs.waiting);
 	j = next(f);
-	assert_string_equal(str(json_object_get(json_object_get(j, "data"),
-	    "reload"), "restart_needed"), "listen");
+	assert_string_equal(
+	    str(json_object_get(json_object_get(j, "data"), "reload"),
+		"restart_needed"),
+	    "listen");
 	json_decref(j);
 	json_decref(next(f));
 	ask_and_wait(f, "reload", "{}");
 	hf_verb_reloaded(&f->verbs, request + 5, HF_ECONFIG, "f:3: gateway.x");
 	j = next(f);
 	assert_int_equal(cc_error_code(j), 78);
-	assert_string_equal(str(json_object_get(j, "error"), "message"),
-	    "f:3: gateway.x");
+	assert_string_equal(
+	    str(json_object_get(j, "error"), "message"), "f:3: gateway.x");
 	json_decref(j);
 	/* The service ends while one waits. */
 	ask_and_wait(f, "reload", "{}");
@@ -460,15 +483,17 @@ test_drain(void **state)
 	json_decref(all);
 	ask_and_wait(f, "drain", "{\"wait\":true}");
 	j = next(f);
-	assert_string_equal(str(json_object_get(json_object_get(j, "data"),
-	    "drain"), "state"), "draining");
+	assert_string_equal(
+	    str(json_object_get(json_object_get(j, "data"), "drain"), "state"),
+	    "draining");
 	json_decref(j);
 	hf_verb_reloaded(&f->verbs, INT64_MAX, 0, "");
 	assert_non_null(f->verbs.waiting);
 	hf_verb_drained(&f->verbs);
 	j = next(f);
-	assert_string_equal(str(json_object_get(json_object_get(j, "data"),
-	    "drain"), "state"), "drained");
+	assert_string_equal(
+	    str(json_object_get(json_object_get(j, "data"), "drain"), "state"),
+	    "drained");
 	json_decref(j);
 	json_decref(next(f));
 	f->verbs.ask_end = ask_nobody;
@@ -486,7 +511,8 @@ test_running_config(void **state)
 
 	refused(f, "config.show", "{}", 75);
 	f->verbs.config_path = "t.conf";
-	f->verbs.config_text = "gateway {\n workers = 3\n database = /other\n"
+	f->verbs.config_text =
+	    "gateway {\n workers = 3\n database = /other\n"
 	    "listen = {\"127.0.0.1:8080\", \"[::1]:0\"} }\n"
 	    "provider p { dialect = openai base_url = http://h\n"
 	    " api_key_env = NOT_SET_ANYWHERE }\n"
@@ -496,9 +522,11 @@ test_running_config(void **state)
 	f->verbs.control = "/c";
 	all = ask_well(f, "config.show", "{}");
 	has_members(row(all, "config", 0), "file generation");
-	has_members(row(all, "setting", 0), "block title key value source "
+	has_members(row(all, "setting", 0),
+	    "block title key value source "
 	    "line restart");
-	json_array_foreach(all, i, v) {
+	json_array_foreach(all, i, v)
+	{
 		const json_t *s = json_object_get(v, "setting");
 		const char *key = s == NULL ? "" : str(s, "key");
 
@@ -518,12 +546,14 @@ test_running_config(void **state)
 	all = ask_well(f, "providers.list", "{}");
 	assert_int_equal(json_array_size(all), 2);
 	has_members(row(all, "provider", 0), "name dialect base_url targets");
-	v = json_array_get(json_object_get(row(all, "provider", 0),
-	    "targets"), 0);
-	has_members(v, "name model connect_ms first_token_ms total_ms "
+	v = json_array_get(
+	    json_object_get(row(all, "provider", 0), "targets"), 0);
+	has_members(v,
+	    "name model connect_ms first_token_ms total_ms "
 	    "routes");
-	assert_int_equal(json_array_size(json_object_get(row(all, "provider",
-	    1), "targets")), 0);
+	assert_int_equal(json_array_size(json_object_get(
+			     row(all, "provider", 1), "targets")),
+	    0);
 	json_decref(all);
 }
 
@@ -541,7 +571,8 @@ test_check(void **state)
 	f->verbs.store = &f->fx.conf[0];
 	all = ask_well(f, "check", "{}");
 	has_members(row(all, "daemon", 0), "version pid boot");
-	json_array_foreach(all, i, v) {
+	json_array_foreach(all, i, v)
+	{
 		const json_t *c = json_object_get(v, "check");
 
 		if (c == NULL)
@@ -559,10 +590,9 @@ test_check(void **state)
 	atomic_store(&f->fx.shm[0].h->slot[1].state, HF_SLOT_STARTING);
 	all = ask_well(f, "check", "{}");
 	bad = 0;
-	json_array_foreach(all, i, v)
-		bad += json_is_false(json_object_get(json_object_get(v,
-		    "check"), "ok"));
-	assert_int_equal(bad, 3);	/* workers, writable, config */
+	json_array_foreach(all, i, v) bad +=
+	    json_is_false(json_object_get(json_object_get(v, "check"), "ok"));
+	assert_int_equal(bad, 3); /* workers, writable, config */
 	json_decref(all);
 }
 
@@ -573,10 +603,11 @@ test_bodies_that_are_no_text(void **state)
 	json_t *all;
 
 	fx_say(&f->fx, 1, "s", "broken \xff\xfe bytes", "fine");
-	all = ask_well(f, "sessions.show", "{\"key\":\"s\","
+	all = ask_well(f, "sessions.show",
+	    "{\"key\":\"s\","
 	    "\"contents\":true}");
-	assert_string_equal(str(row(all, "item", 0), "body"),
-	    "broken ?? bytes");
+	assert_string_equal(
+	    str(row(all, "item", 0), "body"), "broken ?? bytes");
 	json_decref(all);
 }
 
@@ -587,7 +618,8 @@ test_keys(void **state)
 	char id[HF_ID_SIZE], args[128];
 	json_t *all;
 
-	all = ask_well(f, "keys.create", "{\"tenant\":\"red\","
+	all = ask_well(f, "keys.create",
+	    "{\"tenant\":\"red\","
 	    "\"label\":\"a \xc3\xa4\"}");
 	assert_int_equal(json_array_size(all), 1);
 	has_members(row(all, "key", 0), KEY " secret");
@@ -629,10 +661,11 @@ test_names_of_tenants(void **state)
 	refused(f, "keys.create", "{\"tenant\":\"a b\"}", 2);
 	refused(f, "keys.create", "{\"tenant\":\"a\\n\"}", 2);
 	refused(f, "keys.create", "{\"tenant\":7}", 2);
-	refused(f, "keys.create", "{\"tenant\":\"ok\",\"label\":\"a\\n\"}",
+	refused(f, "keys.create", "{\"tenant\":\"ok\",\"label\":\"a\\n\"}", 2);
+	refused(f, "keys.create",
+	    "{\"tenant\":\"xxxxxxxxxxxxxxxxxxxxxxxx"
+	    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}",
 	    2);
-	refused(f, "keys.create", "{\"tenant\":\"xxxxxxxxxxxxxxxxxxxxxxxx"
-	    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}", 2);
 	refused(f, "nonsense", "{}", 2);
 }
 

@@ -12,13 +12,13 @@
 #include <cmocka.h>
 
 struct hf_conf_provider wire_provider = {
-	.name = (char *)(uintptr_t)"p",
-	.base_url = (char *)(uintptr_t)"http://127.0.0.1:1/v1",
-	.api_key = (char *)(uintptr_t)"sk-test",
+	.name = (char *)(uintptr_t) "p",
+	.base_url = (char *)(uintptr_t) "http://127.0.0.1:1/v1",
+	.api_key = (char *)(uintptr_t) "sk-test",
 };
 struct hf_conf_target wire_target = {
-	.name = (char *)(uintptr_t)"p/m",
-	.model = (char *)(uintptr_t)"m",
+	.name = (char *)(uintptr_t) "p/m",
+	.model = (char *)(uintptr_t) "m",
 	.provider = &wire_provider,
 	.call = { .max_output_tokens = 512 },
 };
@@ -99,8 +99,8 @@ void
 wire_decode(const struct hf_dialect *dl, const struct wire_case *c,
     size_t first, size_t step, struct hf_buf *out)
 {
-	struct hf_decoder *d = dl->decoder_new(&wire_target, true,
-	    wire_record, out);
+	struct hf_decoder *d =
+	    dl->decoder_new(&wire_target, true, wire_record, out);
 	size_t at, n;
 
 	hf_decoder_headers(d, c->status, hf_str(c->headers));
@@ -150,23 +150,28 @@ wire_check(const struct hf_dialect *dl, const struct wire_case *c)
 struct hf_item
 wire_message(enum hf_role role, const char *body)
 {
-	return (struct hf_item){ .kind = HF_ITEM_MESSAGE, .role = role,
-	    .turn_row = 1, .body = hf_str(body) };
+	return (struct hf_item){ .kind = HF_ITEM_MESSAGE,
+		.role = role,
+		.turn_row = 1,
+		.body = hf_str(body) };
 }
 
 struct hf_item
 wire_call(int64_t turn, const char *body)
 {
 	return (struct hf_item){ .kind = HF_ITEM_TOOL_CALL,
-	    .role = HF_ROLE_ASSISTANT, .turn_row = turn,
-	    .body = hf_str(body) };
+		.role = HF_ROLE_ASSISTANT,
+		.turn_row = turn,
+		.body = hf_str(body) };
 }
 
 struct hf_item
 wire_result(const char *body)
 {
 	return (struct hf_item){ .kind = HF_ITEM_TOOL_RESULT,
-	    .role = HF_ROLE_TOOL, .turn_row = 1, .body = hf_str(body) };
+		.role = HF_ROLE_TOOL,
+		.turn_row = 1,
+		.body = hf_str(body) };
 }
 
 static int
@@ -198,11 +203,13 @@ wire_build_in(const struct hf_dialect *dl, struct hf_payload_input *in,
 }
 
 char *
-wire_build(const struct hf_dialect *dl, const struct hf_item *item,
-    unsigned n, const char *params, bool stream)
+wire_build(const struct hf_dialect *dl, const struct hf_item *item, unsigned n,
+    const char *params, bool stream)
 {
-	struct hf_payload_input in = { .item = item, .n_item = n,
-	    .target = &wire_target, .stream = stream };
+	struct hf_payload_input in = { .item = item,
+		.n_item = n,
+		.target = &wire_target,
+		.stream = stream };
 
 	return wire_build_in(dl, &in, params);
 }
@@ -223,8 +230,9 @@ int
 wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
     unsigned n, const char *params, struct hf_error *e)
 {
-	struct hf_payload_input in = { .item = item, .n_item = n,
-	    .target = &wire_target };
+	struct hf_payload_input in = {
+		.item = item, .n_item = n, .target = &wire_target
+	};
 	struct hf_http_request rq;
 	int rc = build(dl, &in, params, &rq, e);
 
@@ -233,8 +241,8 @@ wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
 }
 
 void
-wire_expect(const struct hf_dialect *dl, const struct hf_item *item,
-    unsigned n, const char *params, const char *member, const char *want)
+wire_expect(const struct hf_dialect *dl, const struct hf_item *item, unsigned n,
+    const char *params, const char *member, const char *want)
 {
 	char *body = wire_build(dl, item, n, params, false);
 	struct hf_json v;

@@ -7,7 +7,10 @@
 
 #include "gateway/provider/provider.h"
 
-#define S(lit) { (lit), sizeof(lit) - 1 }
+#define S(lit)                         \
+	{                              \
+		(lit), sizeof(lit) - 1 \
+	}
 
 /* A response and the events that must come of it:
  *   begin text(T) refusal(T) tool(ID,NAME,ARGS) finish(REASON)
@@ -15,23 +18,23 @@
  *   error(CLASS,REASON,STATUS,RETRY_MS,MESSAGE,CODE,TYPE)
  * with a blank between two; progress is counted, not written. */
 struct wire_case {
-	const char	*name;
-	int		 status;
-	const char	*headers;
-	struct hf_str	 body;
-	bool		 clean;
-	const char	*events;
+	const char *name;
+	int status;
+	const char *headers;
+	struct hf_str body;
+	bool clean;
+	const char *events;
 };
 
 /* Writes an event; 'arg' is a struct hf_buf. */
-void	wire_record(void *arg, const struct hf_event *ev);
+void wire_record(void *arg, const struct hf_event *ev);
 /* Feed the body in pieces of 'first', then 'step' bytes; 'out' gets the
  * line.  Checks what must hold for every response. */
-void	wire_decode(const struct hf_dialect *dl, const struct wire_case *c,
-	    size_t first, size_t step, struct hf_buf *out);
+void wire_decode(const struct hf_dialect *dl, const struct wire_case *c,
+    size_t first, size_t step, struct hf_buf *out);
 /* The case whole, in two pieces cut at every place (if short), in single
  * bytes. */
-void	wire_check(const struct hf_dialect *dl, const struct wire_case *c);
+void wire_check(const struct hf_dialect *dl, const struct wire_case *c);
 
 /* Items from literals. */
 struct hf_item wire_message(enum hf_role role, const char *body);
@@ -39,20 +42,19 @@ struct hf_item wire_call(int64_t turn, const char *body);
 struct hf_item wire_result(const char *body);
 
 /* Build and return the body, to be freed; fails the test on an error. */
-char	*wire_build(const struct hf_dialect *dl, const struct hf_item *item,
-	    unsigned n, const char *params, bool stream);
+char *wire_build(const struct hf_dialect *dl, const struct hf_item *item,
+    unsigned n, const char *params, bool stream);
 /* The same of an input; its params come from the text. */
-char	*wire_build_in(const struct hf_dialect *dl,
-	    struct hf_payload_input *in, const char *params);
+char *wire_build_in(const struct hf_dialect *dl, struct hf_payload_input *in,
+    const char *params);
 /* That it is refused, in these words. */
-void	wire_refused_in(const struct hf_dialect *dl,
-	    struct hf_payload_input *in, const char *params, const char *why);
-int	wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
-	    unsigned n, const char *params, struct hf_error *e);
+void wire_refused_in(const struct hf_dialect *dl, struct hf_payload_input *in,
+    const char *params, const char *why);
+int wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
+    unsigned n, const char *params, struct hf_error *e);
 /* The value of one member ("messages") of a built body must be 'want'. */
-void	wire_expect(const struct hf_dialect *dl, const struct hf_item *item,
-	    unsigned n, const char *params, const char *member,
-	    const char *want);
+void wire_expect(const struct hf_dialect *dl, const struct hf_item *item,
+    unsigned n, const char *params, const char *member, const char *want);
 
 extern struct hf_conf_provider wire_provider;
 extern struct hf_conf_target wire_target;
