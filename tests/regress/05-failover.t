@@ -19,14 +19,14 @@ A = provider.Provider("openai")
 B = provider.Provider("openai")
 C = provider.Provider("anthropic")
 ALL = (A, B, C)
-FIRST = 400		# ms to the first useful delta
+FIRST = 800		# ms to the first useful delta
 _names = itertools.count(1)
 
 
 def make():
     conf = Config(workers=2)
     for n, p in (("a", A), ("b", B), ("c", C)):
-        conf.provider(n, p, connect_ms=500, first_token_ms=FIRST,
+        conf.provider(n, p, connect_ms=1000, first_token_ms=FIRST,
                       total_ms=3000)
     # A host name that does not resolve, and a plain mode without a first
     # token limit, where only total_ms ends a silence.
