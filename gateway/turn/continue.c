@@ -26,13 +26,15 @@ wants_json(const struct hf_turn *t)
 	return type.type == HF_JSON_STRING && !hf_json_string_is(type, "text");
 }
 
+/* With tools offered nobody prefills: the model may want to call one. */
 static bool
-has_tools(const struct hf_turn *t)
+may_prefill(const struct hf_turn *t, const struct hf_conf_target *target)
 {
 	struct hf_json params;
 
 	return hf_json_check(t->in.params, &params, NULL, NULL) == 0 &&
-	    hf_json_get(params, "tools").type == HF_JSON_ARRAY;
+	    hf_prefill_refusal(target, params) == NULL &&
+	    hf_json_get(params, "tools").type != HF_JSON_ARRAY;
 }
 
 /*
@@ -70,8 +72,8 @@ turn_continue_mode(const struct hf_turn *t, const struct hf_conf_target *target,
     enum hf_splice_mode *mode, bool *prefill)
 {
 	const struct hf_turn_env *env = t->env;
-	bool can = target->call.prefill != HF_PREFILL_NONE && !t->prefill_off &&
-	    !has_tools(t) && !is_blank(hf_buf_str(&t->answer.text));
+	bool can = !t->prefill_off && may_prefill(t, target) &&
+	    !is_blank(hf_buf_str(&t->answer.text));
 
 	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
 		can = can && env->no_prefill[i] != target;
