@@ -1,20 +1,14 @@
 /*
- * One client connection: deadlines, the strict reading of its bytes before
- * evhttp parses them, and the notice that the client hung up.  Loop thread.
+ * One client connection: its life, deadlines, and the strict reading of its
+ * bytes before evhttp parses them.  Loop thread.
  *
  *	FRESH --byte--> HEAD --empty line--> BODY --handler--> BUSY
  *	                 ^                                       |
  *	                 +-------byte------- IDLE <--response----+
- *
- * Hang-ups are watched through an epoll of our own (EPOLLRDHUP, edge) and not
- * through an event for EV_CLOSED: libevent 2.1 reports a reset (EPOLLERR) as
- * EV_READ|EV_WRITE only, so that an event for EV_CLOSED alone would never fire
- * on RST while its descriptor kept the loop spinning.
  */
 #include <config.h>
 
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 
 #include "base/check.h"
@@ -60,22 +54,6 @@ hf_conn_queue(struct hf_conn *c, unsigned what)
 		event_active(c->front->work, 0, 0);
 }
 
-static void
-remember_fd(struct hf_front *f, struct hf_conn *c)
-{
-	size_t n = f->n_by_fd;
-
-	if ((size_t)c->fd >= n) {
-		n = (size_t)c->fd + 64;
-		f->by_fd = realloc(f->by_fd, n * sizeof(*f->by_fd));
-		HF_CHECK(f->by_fd != NULL);
-		memset(f->by_fd + f->n_by_fd, 0,
-		    (n - f->n_by_fd) * sizeof(*f->by_fd));
-		f->n_by_fd = n;
-	}
-	f->by_fd[c->fd] = c;
-}
-
 static bool
 on_loopback_listener(const struct hf_front *f, int fd)
 {
@@ -102,7 +80,6 @@ adopt(struct hf_conn *c)
 	struct bufferevent *bev = c->bev;
 	bufferevent_data_cb rd, wr;
 	bufferevent_event_cb ev;
-	struct epoll_event hup = { .events = EPOLLRDHUP | EPOLLET };
 	void *arg;
 
 	bufferevent_getcb(bev, &rd, &wr, &ev, &arg);
@@ -118,11 +95,7 @@ adopt(struct hf_conn *c)
 	bufferevent_decref(bev);
 	evhttp_connection_set_closecb(c->evcon, conn_closed, c);
 	bufferevent_set_timeouts(bev, NULL, NULL); /* ours hold */
-	remember_fd(c->front, c);
 	c->loopback = on_loopback_listener(c->front, c->fd);
-	hup.data.ptr = c;
-	if (epoll_ctl(c->front->hup_fd, EPOLL_CTL_ADD, c->fd, &hup) < 0)
-		hf_log(HF_LOG_WARN, "front: no-hangup-watch");
 	hf_count(c->front->c.shm, HF_C_connections, 1);
 	evbuffer_add_cb(bufferevent_get_input(bev), input_changed, c);
 	evbuffer_add_cb(bufferevent_get_output(bev), output_changed, c);
@@ -130,6 +103,7 @@ adopt(struct hf_conn *c)
 	c->phase = HF_CONN_FRESH;
 	c->since_us = hf_now_us();
 	hf_conn_arm(c);
+	hf_conn_open(c);
 	if (c->front->draining)
 		hf_conn_drain(c);
 }
@@ -142,6 +116,10 @@ hf_conn_work(struct hf_conn *c)
 	c->todo = 0;
 	if ((todo & HF_CONN_ADOPT) != 0)
 		adopt(c);
+	if ((todo & HF_CONN_WRITE) != 0 && c->bev != NULL)
+		hf_conn_push(c);
+	if ((todo & HF_CONN_READ) != 0)
+		hf_conn_pull(c);
 	if ((todo & HF_CONN_CLOSE) != 0)
 		hf_conn_close(c);
 	if ((todo & HF_CONN_FREE) != 0) {
@@ -159,9 +137,7 @@ conn_closed(struct evhttp_connection *evcon, void *arg)
 	struct hf_front *f = c->front;
 
 	(void)evcon;
-	epoll_ctl(f->hup_fd, EPOLL_CTL_DEL, c->fd, NULL);
-	if (c->fd >= 0 && (size_t)c->fd < f->n_by_fd)
-		f->by_fd[c->fd] = NULL;
+	event_del(&c->io);
 	evtimer_del(&c->timer);
 	hf_count(f->c.shm, HF_C_connections, -1);
 	LIST_REMOVE(c, entry);
@@ -180,18 +156,19 @@ hf_conn_close(struct hf_conn *c)
 		evhttp_connection_free(c->evcon);
 }
 
+/* evhttp calls from within hf_conn_pull(), or later for bytes that came with
+ * the request before (pipelining, which hardly anybody does). */
 struct hf_conn *
 hf_conn_find(struct hf_front *f, struct evhttp_request *ev)
 {
 	struct evhttp_connection *evcon = evhttp_request_get_connection(ev);
-	int fd;
+	struct hf_conn *c = f->reading;
 
-	if (evcon == NULL)
-		return NULL;
-	fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evcon));
-	if (fd < 0 || (size_t)fd >= f->n_by_fd)
-		return NULL;
-	return f->by_fd[fd];
+	if (c == NULL || c->evcon != evcon)
+		LIST_FOREACH (c, &f->conns, entry)
+			if (c->evcon == evcon)
+				break;
+	return c;
 }
 
 /* --- reading --- */
@@ -240,33 +217,6 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 	}
 }
 
-/* evhttp reads 4 KB and then waits for its event again.  What the kernel
- * holds already of a body is taken here at once, never more than was
- * announced: what follows belongs to the next request.  Only from within
- * evhttp's own reading, when the buffer may grow.  An error or an end shows
- * again when evhttp reads. */
-static void
-read_ahead(struct hf_conn *c, struct evbuffer *b)
-{
-	int64_t left = c->head->body_size - c->body_seen;
-	struct evbuffer_iovec v;
-	int held = 0;
-	ssize_t n;
-
-	if (left <= 0 || c->head->body_size > c->front->c.gw->body_hard ||
-	    ioctl(c->fd, FIONREAD, &held) < 0 || held <= 0)
-		return;
-	if (left > held)
-		left = held;
-	if (evbuffer_reserve_space(b, (ev_ssize_t)left, &v, 1) != 1)
-		return;
-	n = recv(c->fd, v.iov_base, (size_t)left, MSG_DONTWAIT);
-	if (n <= 0)
-		return;
-	v.iov_len = (size_t)n;
-	HF_CHECK(evbuffer_commit_space(b, &v, 1) == 0);
-}
-
 static void
 begin_head(struct hf_conn *c)
 {
@@ -295,11 +245,6 @@ input_changed(
 		feed(c, b, info->n_added);
 	else if (c->phase == HF_CONN_BODY)
 		c->body_seen += (int64_t)info->n_added;
-	if (c->phase == HF_CONN_BODY && c->head->status == 0 && !c->ahead) {
-		c->ahead = true;
-		read_ahead(c, b); /* comes back here to be counted */
-		c->ahead = false;
-	}
 }
 
 void
@@ -313,6 +258,8 @@ hf_conn_next(struct hf_conn *c)
 		begin_head(c);
 		feed(c, in, evbuffer_get_length(in));
 	}
+	if (c->readable)
+		hf_conn_queue(c, HF_CONN_READ);
 }
 
 /* Part of a request is here, or likely on its way. */
@@ -356,6 +303,8 @@ output_changed(
 	}
 	if (info->n_deleted > 0 && c->sink != NULL)
 		hf_sink_progress(c->sink);
+	if (info->n_added > 0 && (c->todo & HF_CONN_WRITE) == 0)
+		hf_conn_queue(c, HF_CONN_WRITE);
 }
 
 /* --- deadlines --- */
@@ -426,27 +375,4 @@ conn_timer(evutil_socket_t fd, short what, void *arg)
 	if (c->phase != HF_CONN_IDLE)
 		hf_log(HF_LOG_DEBUG, "front: deadline phase=%d", (int)c->phase);
 	hf_conn_close(c);
-}
-
-/* --- hang-ups --- */
-
-/* A half-close counts as leaving: it cannot be told from a full one before
- * something is sent.  Whoever watches nothing still answers into it. */
-void
-hf_front_hup(evutil_socket_t fd, short what, void *front)
-{
-	struct hf_front *f = front;
-	struct epoll_event ev[64];
-	int n;
-
-	(void)fd;
-	(void)what;
-	n = epoll_wait(f->hup_fd, ev, 64, 0);
-	for (int i = 0; i < n; i++) {
-		struct hf_conn *c = ev[i].data.ptr;
-
-		c->hung = true;
-		if (c->sink != NULL)
-			hf_sink_hung(c->sink);
-	}
 }

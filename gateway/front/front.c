@@ -11,7 +11,6 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -68,15 +67,8 @@ hf_front_new(struct hf_front **out, struct event_base *base,
 	LIST_INIT(&f->sinks);
 	TAILQ_INIT(&f->conn_todo);
 	TAILQ_INIT(&f->sink_todo);
-	f->hup_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (f->hup_fd < 0) {
-		rc = hf_fail_errno(e, "epoll_create1");
-		goto fail;
-	}
 	f->work = event_new(base, -1, 0, work, f);
-	f->hup =
-	    event_new(base, f->hup_fd, EV_READ | EV_PERSIST, hf_front_hup, f);
-	if (f->work == NULL || f->hup == NULL || event_add(f->hup, NULL) != 0) {
+	if (f->work == NULL) {
 		rc = hf_fail(e, HF_ENOMEM, "front events");
 		goto fail;
 	}
@@ -290,11 +282,6 @@ hf_front_free(struct hf_front *f)
 		evhttp_free(f->http);
 	if (f->work != NULL)
 		event_free(f->work);
-	if (f->hup != NULL)
-		event_free(f->hup);
-	if (f->hup_fd >= 0)
-		close(f->hup_fd);
-	free(f->by_fd);
 	free(f);
 }
 

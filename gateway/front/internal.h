@@ -49,7 +49,13 @@ enum hf_conn_phase {
 };
 
 /* Queued work. */
-enum { HF_CONN_ADOPT = 1, HF_CONN_CLOSE = 2, HF_CONN_FREE = 4 };
+enum {
+	HF_CONN_ADOPT = 1,
+	HF_CONN_WRITE = 2,
+	HF_CONN_READ = 4,
+	HF_CONN_CLOSE = 8,
+	HF_CONN_FREE = 16
+};
 
 struct hf_conn {
 	LIST_ENTRY(hf_conn) entry;
@@ -58,7 +64,9 @@ struct hf_conn {
 	struct hf_front *front;
 	struct bufferevent *bev;	 /* evhttp's; NULL once closed */
 	struct evhttp_connection *evcon; /* NULL once closed */
-	int fd;
+	int fd;		 /* ours to read and write; evhttp closes it */
+	struct event io; /* of the socket, edge-triggered */
+	bool readable;	 /* an edge came; not read dry since */
 	enum hf_conn_phase phase;
 	int64_t since_us; /* when the phase began */
 	int64_t moved_us; /* client last took a byte */
@@ -66,18 +74,16 @@ struct hf_conn {
 	struct event timer;
 	struct hf_http_head *head; /* of the request being read */
 	int64_t body_seen;	   /* bytes of its body */
-	bool ahead;		   /* inside read_ahead() */
 	struct hf_sink *sink;	   /* BUSY: its request */
 	bool loopback;
 	bool hung; /* the client sent FIN or RST */
 };
 
 enum {
-	HF_SINK_FLUSH = 1,
-	HF_SINK_GONE = 2,
-	HF_SINK_DRAINED = 4,
-	HF_SINK_CUT = 8,
-	HF_SINK_FREE = 16
+	HF_SINK_GONE = 1,
+	HF_SINK_DRAINED = 2,
+	HF_SINK_CUT = 4,
+	HF_SINK_FREE = 8
 }; /* queued work */
 
 struct hf_sink {
@@ -110,16 +116,13 @@ struct hf_front {
 	struct evhttp *http;
 	struct hf_front_conf c;
 	struct event *work;
-	int hup_fd; /* epoll of client hang-ups */
-	struct event *hup;
 	LIST_HEAD(, hf_listener) listeners;
 	LIST_HEAD(, hf_conn) conns;
 	LIST_HEAD(, hf_sink) sinks;
 	TAILQ_HEAD(, hf_conn) conn_todo;
 	TAILQ_HEAD(hf_sink_todo, hf_sink) sink_todo;
-	struct hf_conn **by_fd;
-	size_t n_by_fd;
-	unsigned in_flight; /* sinks alive */
+	struct hf_conn *reading; /* on whose behalf evhttp runs, or NULL */
+	unsigned in_flight;	 /* sinks alive */
 	bool draining;
 	bool closing; /* being freed */
 };
@@ -137,12 +140,17 @@ void hf_conn_next(struct hf_conn *c);
 void hf_conn_drain(struct hf_conn *c);
 bool hf_conn_reading(const struct hf_conn *c);
 struct hf_conn *hf_conn_find(struct hf_front *f, struct evhttp_request *ev);
-void hf_front_hup(evutil_socket_t fd, short what, void *front);
+
+/* socket.c; none of these from inside evhttp's frames */
+void hf_conn_open(struct hf_conn *c);
+void hf_conn_push(struct hf_conn *c);
+void hf_conn_pull(struct hf_conn *c);
 
 /* sink.c */
 struct hf_sink *hf_sink_new(struct hf_conn *c, struct evhttp_request *ev);
 void hf_sink_work(struct hf_sink *s);
 void hf_sink_queue(struct hf_sink *s, unsigned what);
+void hf_sink_gather(struct hf_sink *s);	  /* frame what waits for output */
 void hf_sink_hung(struct hf_sink *s);	  /* its client hung up */
 void hf_sink_closed(struct hf_sink *s);	  /* its connection is closed */
 void hf_sink_progress(struct hf_sink *s); /* output shrank */

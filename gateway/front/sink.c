@@ -1,11 +1,6 @@
 /*
  * Responses.  Bytes of a stream gather until the end of the loop's pass and
- * leave as one chunk, straight to the socket when nothing waits before them;
- * what the kernel does not take goes to evhttp's output buffer.  Loop thread.
- *
- * evhttp enables reading while it writes; it is switched off again at once,
- * so that pipelined bytes are left to the kernel until their turn comes and a
- * half-closed client still gets its answer.
+ * leave as one chunk, with the head if that is new, in one write.  Loop thread.
  */
 #include <config.h>
 
@@ -202,13 +197,6 @@ add_headers(struct hf_sink *s, int status, const struct hf_header *h,
 }
 
 static void
-stop_reading(struct hf_sink *s)
-{
-	if (s->conn != NULL && s->ev != NULL)
-		bufferevent_disable(s->conn->bev, EV_READ);
-}
-
-static void
 count_out(struct hf_sink *s, size_t n)
 {
 	hf_count(s->front->c.shm, HF_C_bytes_out, (int64_t)n);
@@ -251,7 +239,6 @@ hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
 	s->finished = true;
 	evhttp_request_set_on_complete_cb(s->ev, completed, s);
 	evhttp_send_reply(s->ev, status, phrase(status), out);
-	stop_reading(s);
 	if (out != NULL)
 		evbuffer_free(out);
 }
@@ -281,7 +268,6 @@ hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
 		s->chunked = false;
 	evhttp_request_set_on_complete_cb(s->ev, completed, s);
 	evhttp_send_reply_start(s->ev, status, phrase(status));
-	stop_reading(s);
 }
 
 bool
@@ -314,7 +300,7 @@ hf_sink_write(struct hf_sink *s, struct hf_str bytes)
 	count_out(s, bytes.size);
 	if (hf_sink_backlog(s) > HF_SINK_HIGH)
 		s->high = true;
-	hf_sink_queue(s, HF_SINK_FLUSH);
+	hf_conn_queue(s->conn, HF_CONN_WRITE);
 }
 
 /* Put what gathered into a frame. */
@@ -331,22 +317,14 @@ frame(struct hf_sink *s)
 	    evbuffer_add(s->pending, "\r\n", 2) == 0);
 }
 
-/* 'now': try the socket first; else leave it to evhttp's write event, which
- * takes what follows along. */
-static void
-flush(struct hf_sink *s, bool now)
+void
+hf_sink_gather(struct hf_sink *s)
 {
-	struct evbuffer *out;
-
 	if (s->conn == NULL || s->pending == NULL ||
 	    evbuffer_get_length(s->pending) == 0)
 		return;
 	frame(s);
-	out = bufferevent_get_output(s->conn->bev);
-	if (now && evbuffer_get_length(out) == 0)
-		/* An error shows again when evhttp writes the rest. */
-		(void)evbuffer_write(s->pending, s->conn->fd);
-	evbuffer_add_buffer(out, s->pending);
+	evbuffer_add_buffer(bufferevent_get_output(s->conn->bev), s->pending);
 	hf_sink_progress(s);
 }
 
@@ -366,11 +344,10 @@ hf_sink_end(struct hf_sink *s)
 	HF_CHECK(s->started);
 	if (dead(s))
 		return;
-	flush(s, false);
+	hf_sink_gather(s);
 	s->finished = true;
 	/* May complete at once and free the request and the connection. */
 	evhttp_send_reply_end(s->ev);
-	stop_reading(s);
 }
 
 void
@@ -389,20 +366,14 @@ cut(struct hf_sink *s)
 {
 	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
 	struct hf_conn *c = s->conn;
-	struct evbuffer *out;
 
 	if (c == NULL)
 		return;
-	if (s->started && s->chunked) {
-		out = bufferevent_get_output(c->bev);
-		flush(s, true);
-		evbuffer_unfreeze(out, 1);
-		(void)evbuffer_write(out, c->fd);
-		evbuffer_freeze(out, 1);
-	} else {
+	if (s->started && s->chunked)
+		hf_conn_push(c);
+	else
 		/* evhttp would send a FIN; dissolving sends a RST first. */
 		(void)connect(c->fd, &nowhere, sizeof(nowhere));
-	}
 	hf_conn_close(c); /* comes back through hf_sink_closed() */
 }
 
@@ -440,8 +411,6 @@ hf_sink_work(struct hf_sink *s)
 		tell_gone(s);
 		return;
 	}
-	if ((todo & HF_SINK_FLUSH) != 0)
-		flush(s, true);
 	if ((todo & HF_SINK_DRAINED) != 0 && !s->finished)
 		s->drained(s->arg);
 }
