@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
-#define BLOCK_SIZE ((size_t)4080)
+/* Each block is twice as large as the one before, up to a bound. */
+#define BLOCK_FIRST ((size_t)4080)
+#define BLOCK_LAST (16 * BLOCK_FIRST)
 
 struct hf_arena_block {
 	struct hf_arena_block *next;
@@ -36,14 +38,19 @@ hf_arena_free(struct hf_arena *a)
 static struct hf_arena_block *
 add_block(struct hf_arena *a, size_t size)
 {
-	size_t want = size > BLOCK_SIZE / 4 ? size : BLOCK_SIZE;
+	size_t usual = a->block == 0 ? BLOCK_FIRST : a->block;
+	bool big = size > usual / 4;
+	size_t want = big ? size : usual;
 	struct hf_arena_block *b = malloc(sizeof(*b) + want);
 
 	if (b == NULL)
 		return NULL;
 	b->used = 0;
 	b->size = want;
-	if (want != BLOCK_SIZE && a->head != NULL) {
+	if (!big && usual < BLOCK_LAST)
+		usual *= 2;
+	a->block = usual;
+	if (big && a->head != NULL) {
 		/* A big one goes behind the head, which has room left. */
 		b->next = a->head->next;
 		a->head->next = b;

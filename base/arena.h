@@ -11,6 +11,7 @@ struct hf_arena {
 	struct hf_arena_block *head;
 	size_t total; /* bytes handed out */
 	size_t max;   /* cap; 0 = none */
+	size_t block; /* size of the next usual block; 0 = first */
 };
 
 void hf_arena_init(struct hf_arena *a, size_t max);

@@ -1,10 +1,12 @@
 /*
  * The strict check: the grammar of RFC 8259, well-formed UTF-8, a bound on
- * nesting.  One pass, no recursion, no allocation.
+ * nesting.  One pass, no recursion; nothing is allocated but the map.
  */
 #include <config.h>
 
 #include "gateway/json/scan.h"
+
+#include <stdlib.h>
 
 #include "gateway/json/bytes.h"
 
@@ -23,8 +25,75 @@ struct check {
 	int rc;
 	unsigned depth;
 	unsigned repairs;
-	bool object[HF_JSON_MAX_DEPTH]; /* else an array */
+	uint32_t first;			  /* the map's 'n' at the start */
+	bool object[HF_JSON_MAX_DEPTH];	  /* else an array */
+	struct hf_json_map *map;	  /* or NULL */
+	uint32_t node[HF_JSON_MAX_DEPTH]; /* of the open containers */
 };
+
+/* Give up mapping this text. */
+static void
+drop_map(struct check *c)
+{
+	c->map->n = c->first;
+	c->map = NULL;
+}
+
+static bool
+grow_map(struct hf_json_map *m, size_t text)
+{
+	/* A node for 64 bytes of text is usual. */
+	uint32_t cap = m->cap == 0 ? 32 + (uint32_t)(text / 64) : m->cap * 2;
+	struct hf_json_node *node;
+
+	if (cap > HF_JSON_MAP_MAX)
+		cap = HF_JSON_MAP_MAX;
+	if (cap == m->n)
+		return false;
+	node = realloc(m->node, cap * sizeof(*node));
+	if (node == NULL)
+		return false;
+	m->node = node;
+	m->cap = cap;
+	return true;
+}
+
+/* The value from 'from' to c->p; its size is known later if it is a
+ * container. */
+static void
+note(struct check *c, const char *from, enum hf_json_type type, bool plain)
+{
+	struct hf_json_map *m = c->map;
+
+	if (m == NULL)
+		return;
+	if (m->n == m->cap && !grow_map(m, (size_t)(c->end - c->start))) {
+		drop_map(c);
+		return;
+	}
+	m->node[m->n++] = (struct hf_json_node){
+		.at = (uint32_t)(from - c->start),
+		.size = (uint32_t)(c->p - from),
+		.skip = 1,
+		.type = (uint8_t)type,
+		.plain = plain,
+	};
+}
+
+/* The container on top ends behind c->p. */
+static void
+close_container(struct check *c)
+{
+	struct hf_json_node *n;
+
+	c->depth--;
+	c->p++;
+	if (c->map == NULL)
+		return;
+	n = &c->map->node[c->node[c->depth]];
+	n->size = (uint32_t)(c->p - c->start) - n->at;
+	n->skip = c->map->n - c->node[c->depth];
+}
 
 static bool
 fail(struct check *c, const char *at, const char *what)
@@ -62,6 +131,7 @@ static bool
 check_string(struct check *c)
 {
 	const char *open = c->p++;
+	bool plain = true;
 	size_t n;
 
 	for (;;) {
@@ -70,9 +140,11 @@ check_string(struct check *c)
 			return fail(c, open, "string without end");
 		if (*c->p == '"') {
 			c->p++;
+			note(c, open, HF_JSON_STRING, plain);
 			return true;
 		}
 		if (*c->p == '\\') {
+			plain = false;
 			if (!check_escape(c))
 				return false;
 			continue;
@@ -123,15 +195,20 @@ check_number(struct check *c)
 			return fail(c, from, "bad number");
 	}
 	/* 01, 1x, 1.5.5: whatever follows is not part of a number. */
+	note(c, from, HF_JSON_NUMBER, false);
 	return true;
 }
 
 static bool
-check_word(struct check *c, const char *word, size_t size)
+check_word(
+    struct check *c, const char *word, size_t size, enum hf_json_type type)
 {
+	const char *from = c->p;
+
 	if ((size_t)(c->end - c->p) < size || memcmp(c->p, word, size) != 0)
 		return fail(c, c->p, "unknown word");
 	c->p += size;
+	note(c, from, type, false);
 	return true;
 }
 
@@ -143,6 +220,9 @@ open_container(struct check *c, bool object)
 		c->rc = HF_ELIMIT;
 		return false;
 	}
+	if (c->map != NULL)
+		c->node[c->depth] = c->map->n;
+	note(c, c->p, object ? HF_JSON_OBJECT : HF_JSON_ARRAY, false);
 	c->object[c->depth++] = object;
 	c->p++;
 	return true;
@@ -163,11 +243,11 @@ check_value(struct check *c, enum want *want)
 		*want = WANT_FIRST_ELEMENT;
 		return open_container(c, false);
 	case 't':
-		return check_word(c, "true", 4);
+		return check_word(c, "true", 4, HF_JSON_TRUE);
 	case 'f':
-		return check_word(c, "false", 5);
+		return check_word(c, "false", 5, HF_JSON_FALSE);
 	case 'n':
-		return check_word(c, "null", 4);
+		return check_word(c, "null", 4, HF_JSON_NULL);
 	case '-':
 	case '0':
 	case '1':
@@ -207,15 +287,15 @@ check_more(struct check *c, enum want *want)
 
 	if (*c->p == ',') {
 		*want = object ? WANT_KEY : WANT_VALUE;
+		c->p++;
 	} else if (*c->p == (object ? '}' : ']')) {
-		c->depth--;
+		close_container(c);
 		*want = WANT_MORE;
 	} else {
 		return fail(c, c->p,
 		    object ? "',' or '}' was expected" :
 			     "',' or ']' was expected");
 	}
-	c->p++;
 	return true;
 }
 
@@ -224,8 +304,7 @@ step(struct check *c, enum want *want)
 {
 	if ((*want == WANT_FIRST_KEY && *c->p == '}') ||
 	    (*want == WANT_FIRST_ELEMENT && *c->p == ']')) {
-		c->depth--;
-		c->p++;
+		close_container(c);
 		*want = WANT_MORE;
 		return true;
 	}
@@ -297,29 +376,67 @@ report(const struct check *c, struct hf_error *e)
 }
 
 int
-hf_json_check(struct hf_str text, struct hf_json *out, unsigned *repairs,
-    struct hf_error *e)
+hf_json_check_map(struct hf_str text, struct hf_json *out, unsigned *repairs,
+    struct hf_json_map *map, struct hf_error *e)
 {
-	struct check c = { 0 };
+	struct check c HF_UNINIT;
 	const char *first, *last;
 
-	*out = (struct hf_json){ HF_JSON_NONE, HF_STR_NONE };
+	c.what = NULL;
+	c.rc = 0;
+	c.depth = c.repairs = 0;
+	c.first = map == NULL ? 0 : map->n;
+	c.map = text.size > UINT32_MAX ? NULL : map;
+	*out = (struct hf_json){ 0 };
 	if (text.p == NULL)
 		text = HF_STR("");
 	c.start = c.p = text.p;
 	c.end = text.p + text.size;
 	first = hf_json_skip_space(c.p, c.end);
 	if (!check_text(&c))
-		return report(&c, e);
+		goto bad;
 	last = c.p;
 	c.p = hf_json_skip_space(c.p, c.end);
 	if (c.p != c.end) {
 		fail(&c, c.p, "something follows the value");
-		return report(&c, e);
+		goto bad;
 	}
+	if (c.map != NULL)
+		out->node = &map->node[c.first];
 	out->type = type_of(*first);
 	out->raw = (struct hf_str){ first, (size_t)(last - first) };
 	if (repairs != NULL)
 		*repairs = c.repairs;
 	return 0;
+bad:
+	if (c.map != NULL)
+		drop_map(&c);
+	return report(&c, e);
+}
+
+int
+hf_json_check(struct hf_str text, struct hf_json *out, unsigned *repairs,
+    struct hf_error *e)
+{
+	return hf_json_check_map(text, out, repairs, NULL, e);
+}
+
+void
+hf_json_remap(struct hf_json *v, const struct hf_json_map *map, uint32_t first)
+{
+	if (v->node != NULL)
+		v->node = &map->node[first];
+}
+
+void
+hf_json_map_reset(struct hf_json_map *map)
+{
+	map->n = 0;
+}
+
+void
+hf_json_map_free(struct hf_json_map *map)
+{
+	free(map->node);
+	*map = (struct hf_json_map){ 0 };
 }

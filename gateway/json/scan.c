@@ -94,7 +94,7 @@ take_value(const char *p, const char *end, struct hf_json *v)
 
 	v->type = type_at(p);
 	v->raw = (struct hf_str){ p, (size_t)(to - p) };
-	v->index = NULL;
+	v->node = NULL;
 	return to;
 }
 
@@ -113,12 +113,46 @@ next_start(struct hf_json c, size_t pos)
 	return p >= end || *p == '}' || *p == ']' ? NULL : p;
 }
 
+/* The value of a node in the same text as 'in'. */
+static inline struct hf_json
+at_node(struct hf_json in, const struct hf_json_node *n)
+{
+	return (struct hf_json){
+		.type = n->type,
+		.raw = { in.raw.p + (n->at - in.node->at), n->size },
+		.node = n,
+	};
+}
+
+/* With a map, a position counts nodes: the next child of 'c', or NULL. */
+static inline const struct hf_json_node *
+next_node(struct hf_json c, size_t *pos)
+{
+	const struct hf_json_node *n;
+
+	if (*pos == 0)
+		*pos = 1;
+	if (*pos >= c.node->skip)
+		return NULL;
+	n = c.node + *pos;
+	*pos += n->skip;
+	return n;
+}
+
 bool
 hf_json_next_element(struct hf_json arr, size_t *pos, struct hf_json *value)
 {
+	const struct hf_json_node *n;
 	const char *p;
 
 	*value = absent;
+	if (arr.node != NULL) {
+		if (arr.type != HF_JSON_ARRAY ||
+		    (n = next_node(arr, pos)) == NULL)
+			return false;
+		*value = at_node(arr, n);
+		return true;
+	}
 	if (arr.type != HF_JSON_ARRAY || (p = next_start(arr, *pos)) == NULL)
 		return false;
 	p = take_value(p, arr.raw.p + arr.raw.size, value);
@@ -130,9 +164,19 @@ bool
 hf_json_next_member(
     struct hf_json obj, size_t *pos, struct hf_json *key, struct hf_json *value)
 {
+	const struct hf_json_node *n;
 	const char *p, *end;
 
 	*key = *value = absent;
+	if (obj.node != NULL) {
+		if (obj.type != HF_JSON_OBJECT ||
+		    (n = next_node(obj, pos)) == NULL)
+			return false;
+		*key = at_node(obj, n);
+		n = next_node(obj, pos);
+		*value = at_node(obj, n);
+		return true;
+	}
 	if (obj.type != HF_JSON_OBJECT || (p = next_start(obj, *pos)) == NULL)
 		return false;
 	end = obj.raw.p + obj.raw.size;
@@ -159,15 +203,18 @@ raw_key_is(struct hf_str raw, bool plain, const char *z, size_t size)
 }
 
 static struct hf_json
-get_indexed(const struct hf_json_index *index, const char *key)
+get_mapped(struct hf_json obj, const char *key)
 {
+	const struct hf_json_node *end = obj.node + obj.node->skip;
+	const struct hf_json_node *k, *found = NULL;
+	const char *base = obj.raw.p - obj.node->at;
 	size_t size = strlen(key);
 
-	for (unsigned i = index->n; i-- > 0;)
-		if (raw_key_is(index->member[i].key, index->member[i].plain,
-			key, size))
-			return index->member[i].value;
-	return absent;
+	for (k = obj.node + 1; k < end; k += 1 + k[1].skip)
+		if (raw_key_is((struct hf_str){ base + k->at, k->size },
+			k->plain, key, size))
+			found = k + 1;
+	return found == NULL ? absent : at_node(obj, found);
 }
 
 /* The same walk as hf_json_next_member()'s, for those who go over a whole
@@ -194,28 +241,6 @@ next_raw(const char *p, const char *end, struct hf_str *key, bool *plain,
 	return p;
 }
 
-void
-hf_json_index(struct hf_json *obj, struct hf_json_index *index)
-{
-	const char *p = obj->raw.p, *end;
-	struct hf_json_member *m = index->member;
-	struct hf_str v;
-
-	index->n = 0;
-	obj->index = NULL;
-	if (obj->type != HF_JSON_OBJECT || obj->raw.size < 2)
-		return;
-	end = p + obj->raw.size;
-	p++;
-	while ((p = next_raw(p, end, &m->key, &m->plain, &v)) != NULL) {
-		m->value = (struct hf_json){ .type = type_at(v.p), .raw = v };
-		if (++index->n == HF_JSON_INDEX_MAX)
-			return; /* too many: as it was */
-		m++;
-	}
-	obj->index = index;
-}
-
 struct hf_json
 hf_json_get(struct hf_json obj, const char *key)
 {
@@ -225,8 +250,8 @@ hf_json_get(struct hf_json obj, const char *key)
 	size_t n = strlen(key);
 	bool plain;
 
-	if (obj.index != NULL)
-		return get_indexed(obj.index, key);
+	if (obj.node != NULL && obj.type == HF_JSON_OBJECT)
+		return get_mapped(obj, key);
 	if (obj.type != HF_JSON_OBJECT || obj.raw.size < 2)
 		return absent;
 	end = p + obj.raw.size;

@@ -29,21 +29,27 @@ enum hf_json_type {
 struct hf_json {
 	enum hf_json_type type;
 	struct hf_str raw;
-	const struct hf_json_index *index; /* of an object, or NULL */
+	const struct hf_json_node *node; /* its place in a map, or NULL */
 };
 
-/* An object's members, for those who ask one object for many keys; fewer than
- * the maximum. */
-#define HF_JSON_INDEX_MAX 48
-struct hf_json_member {
-	struct hf_str key; /* raw, with quotes */
-	bool plain;	   /* it holds no escape, surely */
-	struct hf_json value;
+/*
+ * Where everything in a text is, noted while it was checked: whoever asks a
+ * mapped value for its members or elements steps over what is between them
+ * instead of reading it again.  In the order of the text; a member is a key
+ * and its value.
+ */
+struct hf_json_node {
+	uint32_t at;   /* bytes from the text's start */
+	uint32_t size; /* bytes */
+	uint32_t skip; /* nodes: this one and all inside it */
+	uint8_t type;  /* enum hf_json_type */
+	bool plain;    /* a string without an escape */
 };
-struct hf_json_index {
-	unsigned n;
-	struct hf_json_member member[HF_JSON_INDEX_MAX];
+struct hf_json_map {
+	struct hf_json_node *node;
+	uint32_t n, cap;
 };
+#define HF_JSON_MAP_MAX (1u << 20) /* nodes; a text with more: no map */
 
 /*
  * Check that 'text' is one JSON value (with white space around it) and return
@@ -55,6 +61,22 @@ struct hf_json_index {
 int hf_json_check(struct hf_str text, struct hf_json *out, unsigned *repairs,
     struct hf_error *e) HF_MUST_CHECK;
 
+/*
+ * The same, and the value is mapped: behind what 'map' holds already, so that
+ * several texts can share one.  Values of a map die when it is freed or reset;
+ * and since it may move while it grows, those of an earlier text must get
+ * their node anew (hf_json_remap() with the map's 'n' from before their
+ * check).  Without memory, or beyond the map's bound, the value is good but
+ * not mapped; everything else works the same, only slower.
+ */
+int hf_json_check_map(struct hf_str text, struct hf_json *out,
+    unsigned *repairs, struct hf_json_map *map,
+    struct hf_error *e) HF_MUST_CHECK;
+void hf_json_remap(
+    struct hf_json *v, const struct hf_json_map *map, uint32_t first);
+void hf_json_map_reset(struct hf_json_map *map); /* keeps the memory */
+void hf_json_map_free(struct hf_json_map *map);
+
 /* Iterate: start with pos = 0; false at the end.  Keys come raw, with quotes.
  * Linear over the whole iteration. */
 bool hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
@@ -65,10 +87,6 @@ bool hf_json_next_element(
 /* Member by (decoded) key; the last one wins, as in most parsers; type NONE
  * when absent or when 'obj' is not an object. */
 struct hf_json hf_json_get(struct hf_json obj, const char *key);
-/* Find the members of 'obj' once: hf_json_get() of it and of its copies then
- * asks 'index', which must live as long as they do, instead of walking over
- * all of the text.  An object with too many members stays as it is. */
-void hf_json_index(struct hf_json *obj, struct hf_json_index *index);
 /* Path of keys: hf_json_path(v, "choices", "0", NULL); digits index arrays.*/
 struct hf_json hf_json_path(struct hf_json v, ...) __attribute__((sentinel));
 bool hf_json_key_is(struct hf_json key, const char *z);

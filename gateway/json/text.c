@@ -113,6 +113,10 @@ hf_json_decode(struct hf_json string, struct hf_buf *out)
 
 	if (s.size == 0 || (to = hf_buf_reserve(out, s.size)) == NULL)
 		return;
+	if (string.node != NULL && string.node->plain) {
+		memcpy(to, s.p, s.size);
+		return;
+	}
 	while (p < end) {
 		slash = memchr(p, '\\', (size_t)(end - p));
 		n = (size_t)((slash == NULL ? end : slash) - p);
@@ -239,6 +243,10 @@ hf_json_put_repaired(struct hf_buf *out, struct hf_json value)
 
 	if (value.raw.size == 0)
 		return;
+	if (value.node != NULL && value.node->plain) {
+		hf_buf_putstr(out, value.raw);
+		return;
+	}
 	end = p + value.raw.size;
 	/* In checked text a backslash stands in strings only, and only what
 	 * begins with \u can be a surrogate. */

@@ -108,7 +108,7 @@ static void
 put_partial(struct writer *w, const struct hf_said *s)
 {
 	struct hf_json content = hf_json_get(s->body, "content"), text;
-	struct hf_json last = { HF_JSON_NONE, HF_STR_NONE, NULL };
+	struct hf_json last = { 0 };
 	size_t pos = 0;
 
 	while (hf_content_next(content, &pos, &text)) {

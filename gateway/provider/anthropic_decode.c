@@ -151,9 +151,8 @@ read_block(struct hf_decoder *d, struct hf_json block, int64_t index)
 	hf_json_decode(hf_json_get(block, "id"), &t->id);
 	hf_json_decode(hf_json_get(block, "name"), &t->name);
 	/* In a stream the input comes in deltas, and {} stands here. */
-	hf_tool_arguments(d, t,
-	    input.raw.size > 2 ? input :
-				 (struct hf_json){ HF_JSON_NONE, HF_STR_NONE });
+	hf_tool_arguments(
+	    d, t, input.raw.size > 2 ? input : (struct hf_json){ 0 });
 }
 
 static void

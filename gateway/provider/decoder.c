@@ -53,6 +53,7 @@ hf_decoder_free(struct hf_decoder *d)
 	hf_tools_free(d);
 	hf_buf_free(&d->body);
 	hf_buf_free(&d->scratch);
+	hf_json_map_free(&d->map);
 	hf_sse_free(&d->sse);
 	free(d);
 }
@@ -252,24 +253,21 @@ is_blank(struct hf_str s)
 
 /* What was received is asked for many members, errors among them. */
 static bool
-read_json(struct hf_str text, struct hf_json *v, struct hf_json_index *index)
+read_json(struct hf_decoder *d, struct hf_str text, struct hf_json *v)
 {
-	if (hf_json_check(text, v, NULL, NULL) != 0)
-		return false;
-	hf_json_index(v, index);
-	return true;
+	hf_json_map_reset(&d->map);
+	return hf_json_check_map(text, v, NULL, &d->map, NULL) == 0;
 }
 
 /* One event's data, from the stream or left over at its end. */
 static void
 stream_event(struct hf_decoder *d, const struct hf_sse_event *ev, bool leftover)
 {
-	struct hf_json_index index HF_UNINIT;
 	struct hf_json v;
 
 	if (d->terminal || is_blank(ev->data) || d->ops->marker(d, ev->data))
 		return;
-	if (!read_json(ev->data, &v, &index)) {
+	if (!read_json(d, ev->data, &v)) {
 		if (d->finished || leftover)
 			return;
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "bad_json");
@@ -382,10 +380,9 @@ end_error(struct hf_decoder *d)
 static void
 end_whole(struct hf_decoder *d, bool clean)
 {
-	struct hf_json_index index HF_UNINIT;
 	struct hf_json v;
 
-	if (!read_json(hf_buf_str(&d->body), &v, &index)) {
+	if (!read_json(d, hf_buf_str(&d->body), &v)) {
 		if (clean)
 			hf_decode_fail(d, HF_CLASS_PROVIDER, "bad_json");
 		else

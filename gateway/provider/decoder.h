@@ -57,8 +57,9 @@ struct hf_decoder {
 	bool finished;	   /* HF_EV_FINISH was emitted */
 	bool terminal;	   /* HF_EV_DONE or HF_EV_ERROR was */
 	uint64_t bytes;
-	struct hf_buf body;    /* error, whole answer, undecided */
-	struct hf_buf scratch; /* one decoded text */
+	struct hf_buf body;	/* error, whole answer, undecided */
+	struct hf_buf scratch;	/* one decoded text */
+	struct hf_json_map map; /* of what is being read */
 	struct hf_sse sse;
 	struct hf_tool *tool;
 	unsigned n_tool, n_tool_emitted;

@@ -15,6 +15,7 @@
 struct entry {
 	const struct hf_item *item;
 	struct hf_json body;
+	uint32_t first;	    /* node of the body */
 	uint32_t result;    /* calls: of its result */
 	uint32_t next_open; /* calls: older one, same id */
 	struct hf_str id;   /* calls: on the wire */
@@ -145,23 +146,11 @@ wire_id(struct maker *m, const struct name *n)
 }
 
 static int
-read_body(
-    struct hf_str body, bool checked, struct hf_json *out, struct hf_error *e)
-{
-	if (!checked)
-		return hf_json_check(body, out, NULL, e);
-	*out = (struct hf_json){ .type = body.size >= 2 && body.p[0] == '{' ?
-		    HF_JSON_OBJECT :
-		    HF_JSON_NONE,
-		.raw = body };
-	return 0;
-}
-
-static int
 read_bodies(
     struct maker *m, const struct hf_payload_input *in, struct hf_error *e)
 {
 	const struct hf_item *item = in->item;
+	struct hf_json_map *map = &m->out->map;
 	struct hf_error why = { 0 };
 	struct entry *en;
 	struct hf_str body;
@@ -175,13 +164,16 @@ read_bodies(
 		*en = (struct entry){
 			.item = &item[i], .result = NONE, .next_open = NONE
 		};
-		if (read_body(body, in->checked, &en->body, &why) != 0)
+		en->first = map->n;
+		if (hf_json_check_map(body, &en->body, NULL, map, &why) != 0)
 			return hf_fail(
 			    e, HF_EINVAL, "item %u: %s", i, why.text);
 		if (en->body.type != HF_JSON_OBJECT)
 			return hf_fail(
 			    e, HF_EINVAL, "item %u: not an object", i);
 	}
+	for (i = 0; i < m->n; i++) /* the map moved while it grew */
+		hf_json_remap(&m->entry[i].body, map, m->entry[i].first);
 	return 0;
 }
 
@@ -259,7 +251,7 @@ add_calls(struct maker *m, uint32_t i)
 		s = add(m, HF_SAID_RESULT, res != NULL ? res : &en[k]);
 		s->id = en[k].id;
 		if (res == NULL)
-			s->body = (struct hf_json){ HF_JSON_NONE, HF_STR_NONE };
+			s->body = (struct hf_json){ 0 };
 	}
 	return end - i;
 }
@@ -347,6 +339,7 @@ void
 hf_said_free(struct hf_said_list *l)
 {
 	hf_arena_free(&l->arena);
+	hf_json_map_free(&l->map);
 	l->line = NULL;
 	l->n = 0;
 }

@@ -28,6 +28,7 @@ struct hf_said_list {
 	struct hf_said *line; /* in 'arena'; bodies point into the items */
 	unsigned n;
 	struct hf_arena arena;
+	struct hf_json_map map; /* of the bodies */
 };
 
 /*

@@ -226,8 +226,6 @@ put_messages(
 {
 	bool any = false, instructed = in->instruction.size > 0;
 	size_t room = 1024 + in->instruction.size; /* parameters and so on */
-	struct hf_json_index index HF_UNINIT;
-	struct hf_said *s;
 	unsigned i = 0;
 
 	for (i = 0; i < l->n; i++)
@@ -236,8 +234,6 @@ put_messages(
 	i = 0;
 	hf_buf_puts(b, ",\"messages\":[");
 	while (i < l->n) {
-		s = &l->line[i];
-		hf_json_index(&s->body, &index);
 		if (is_left_out(l, i, instructed)) {
 			i++;
 		} else {
@@ -246,7 +242,6 @@ put_messages(
 			any = true;
 			i = put_message(b, l, i, prefill_member(in));
 		}
-		s->body.index = NULL;
 	}
 	if (instructed) {
 		hf_buf_puts(b,

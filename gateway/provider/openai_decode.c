@@ -227,7 +227,8 @@ read_tools(struct hf_decoder *d, struct hf_json message)
 		read_tool(d, call, hf_json_get(call, "function"));
 	if (old.type == HF_JSON_OBJECT)
 		read_tool(d,
-		    (struct hf_json){ HF_JSON_OBJECT, HF_STR("{\"index\":0}") },
+		    (struct hf_json){ .type = HF_JSON_OBJECT,
+			.raw = HF_STR("{\"index\":0}") },
 		    old);
 }
 
@@ -266,7 +267,6 @@ first_choice(struct hf_json v, struct hf_json *choice)
 static void
 on_event(struct hf_decoder *d, const struct hf_sse_event *ev, struct hf_json v)
 {
-	struct hf_json_index index HF_UNINIT;
 	struct hf_json choice;
 
 	(void)ev;
@@ -274,7 +274,6 @@ on_event(struct hf_decoder *d, const struct hf_sse_event *ev, struct hf_json v)
 		hf_decode_begin(d);
 	read_usage(d, hf_json_get(v, "usage"));
 	if (!d->finished && first_choice(v, &choice)) {
-		hf_json_index(&choice, &index);
 		read_message(d, hf_json_get(choice, "delta"));
 		read_finish(d, hf_json_get(choice, "finish_reason"));
 	}
@@ -306,14 +305,12 @@ on_end(struct hf_decoder *d)
 static void
 on_whole(struct hf_decoder *d, struct hf_json v)
 {
-	struct hf_json_index index HF_UNINIT;
 	struct hf_json choice;
 
 	if (!first_choice(v, &choice)) {
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "no_choices");
 		return;
 	}
-	hf_json_index(&choice, &index);
 	hf_decode_begin(d);
 	read_message(d, hf_json_get(choice, "message"));
 	read_usage(d, hf_json_get(v, "usage"));

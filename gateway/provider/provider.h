@@ -53,8 +53,6 @@ struct hf_payload_input {
 	/* If not empty: these words (UTF-8) as a user message behind the
 	 * history; in this request only. */
 	struct hf_str instruction;
-	bool checked; /* the bodies are: made of checked
-		       * text in this process */
 };
 
 /* Why build() would refuse 'prefill' for this target with these parameters,

@@ -41,8 +41,8 @@ static int
 read_calls(
     struct hf_draft *d, unsigned n, struct hf_json calls, struct hf_refusal *r)
 {
-	static const struct hf_json no_arguments = { HF_JSON_STRING,
-		{ "\"{}\"", 4 } };
+	static const struct hf_json no_arguments = { .type = HF_JSON_STRING,
+		.raw = { "\"{}\"", 4 } };
 	struct hf_error e = { 0 };
 	struct hf_json call, type, id, f, name, args;
 	char what[48];
@@ -127,13 +127,11 @@ read_message(
 		{ "tool", HF_ROLE_TOOL },
 		{ "developer", HF_ROLE_DEVELOPER },
 	};
-	struct hf_json_index index HF_UNINIT;
 	struct hf_json role, content, id;
 	struct hf_error e = { 0 };
 	size_t i = 0;
 	int rc;
 
-	hf_json_index(&m, &index);
 	role = hf_json_get(m, "role");
 	content = hf_json_get(m, "content");
 	id = hf_json_get(m, "tool_call_id");
@@ -287,45 +285,59 @@ read_params(struct hf_json body, struct hf_turn_input *in, struct hf_refusal *r)
 
 static int
 read_body(const struct hf_req *rq, struct hf_turn_input *in,
-    struct hf_json *body, struct hf_refusal *r)
+    struct hf_json_map *map, struct hf_json *body, struct hf_refusal *r)
 {
-	struct hf_json_index *index;
 	struct hf_error e = { 0 };
 
 	if (rq->body.size == 0)
 		return hf_refuse(r, 400, "invalid_json", NULL,
 		    "the body is empty; expected a JSON object");
-	if (hf_json_check(rq->body, body, &in->repairs, &e) < 0)
+	if (hf_json_check_map(rq->body, body, &in->repairs, map, &e) < 0)
 		return hf_refuse(r, 400, "invalid_json", NULL,
 		    "the body is no valid JSON: %s", e.text);
 	if (body->type != HF_JSON_OBJECT)
 		return hf_refuse(
 		    r, 400, "invalid_type", NULL, "the body is no JSON object");
-	/* Some forty keys are asked for, past all messages. */
-	index = hf_arena_alloc(in->arena, sizeof(*index));
-	if (index != NULL)
-		hf_json_index(body, index);
 	return 0;
+}
+
+static int
+read_request(const struct hf_conf *conf, const struct hf_req *rq,
+    struct hf_turn_input *in, struct hf_chat_options *o, struct hf_refusal *r)
+{
+	struct hf_json_map map = { 0 };
+	struct hf_json body;
+	int rc;
+
+	rc = read_body(rq, in, &map, &body, r);
+	if (rc == 0)
+		rc = read_model(conf, body, in, r);
+	if (rc == 0)
+		rc = read_stream(body, in, o, r);
+	if (rc == 0)
+		rc = read_mode(rq, in, r);
+	if (rc == 0)
+		rc = read_idempotency_key(rq, in, r);
+	if (rc == 0)
+		rc = hf_session_name(rq, body, in->arena, &in->session, r);
+	if (rc == 0)
+		rc = read_messages(conf, in, body, r);
+	if (rc == 0)
+		rc = read_params(body, in, r);
+	hf_json_map_free(&map);
+	return rc;
 }
 
 int
 hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
     struct hf_turn_input *in, struct hf_chat_options *o, struct hf_refusal *r)
 {
-	struct hf_json body;
-
 	*in = (struct hf_turn_input){ .received_us = rq->received_us };
 	snprintf(in->tenant, sizeof(in->tenant), "%s", rq->tenant);
 	in->arena = hf_xcalloc(1, sizeof(*in->arena));
 	hf_arena_init(in->arena, ARENA_MAX);
 	hf_draft_init(&in->draft, in->arena);
-	if (read_body(rq, in, &body, r) == 0 &&
-	    read_model(conf, body, in, r) == 0 &&
-	    read_stream(body, in, o, r) == 0 && read_mode(rq, in, r) == 0 &&
-	    read_idempotency_key(rq, in, r) == 0 &&
-	    hf_session_name(rq, body, in->arena, &in->session, r) == 0 &&
-	    read_messages(conf, in, body, r) == 0 &&
-	    read_params(body, in, r) == 0) {
+	if (read_request(conf, rq, in, o, r) == 0) {
 		/* Kept for a turn that may have to wait; see store.h. */
 		if (in->session.size == 0 && in->idempotency_key.size == 0)
 			return 0;

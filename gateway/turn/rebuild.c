@@ -170,7 +170,6 @@ turn_build(struct hf_turn *t, struct hf_http_request *rq, struct hf_error *e)
 	in.item = h.item;
 	in.n_item = h.n;
 	in.stream = turn_upstream_stream(t);
-	in.checked = !t->durable;
 	rc = hf_json_check(t->in.params, &in.params, NULL, e);
 	HF_CHECK(rc == 0);
 	if (hf_dialect(target->provider->dialect)->build(&in, rq, e) < 0)

@@ -65,7 +65,7 @@ check_string(struct hf_json v)
 static void
 check_get(struct hf_json obj)
 {
-	struct hf_json k, v, k2, v2, last = { HF_JSON_NONE, HF_STR_NONE };
+	struct hf_json k, v, k2, v2, last = { 0 };
 	size_t pos = 0, pos2, n = 0;
 	struct hf_buf key;
 
@@ -127,6 +127,39 @@ check_value(struct hf_json v, unsigned depth)
 }
 
 static void
+check_same(struct hf_json a, struct hf_json b)
+{
+	FUZZ_CHECK(
+	    a.type == b.type && a.raw.p == b.raw.p && a.raw.size == b.raw.size);
+}
+
+/* Walking by a map finds what walking over the text finds. */
+static void
+check_mapped(struct hf_json v, struct hf_json m)
+{
+	struct hf_json k, x, k2, x2;
+	size_t pos = 0, pos2 = 0;
+
+	check_same(v, m);
+	FUZZ_CHECK(v.node == NULL && m.node != NULL);
+	if (v.type == HF_JSON_STRING && m.node->plain)
+		FUZZ_CHECK(hf_json_is_plain(v));
+	while (hf_json_next_element(v, &pos, &x)) {
+		FUZZ_CHECK(hf_json_next_element(m, &pos2, &x2));
+		check_mapped(x, x2);
+	}
+	while (hf_json_next_member(v, &pos, &k, &x)) {
+		FUZZ_CHECK(hf_json_next_member(m, &pos2, &k2, &x2));
+		check_mapped(k, k2);
+		check_mapped(x, x2);
+	}
+	FUZZ_CHECK(!hf_json_next_element(m, &pos2, &x2));
+	FUZZ_CHECK(!hf_json_next_member(m, &pos2, &k2, &x2));
+	if (v.type == HF_JSON_OBJECT)
+		check_get(m);
+}
+
+static void
 check_rewritten(struct hf_json v, unsigned repairs)
 {
 	struct hf_buf a, b;
@@ -175,16 +208,20 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 {
 	struct hf_str text = { (const char *)p, size };
 	const char *end = text.p + size;
+	struct hf_json_map map = { 0 };
 	struct hf_error e = { 0 };
 	unsigned repairs = 0;
-	struct hf_json v;
+	struct hf_json v, m;
 	int rc;
 
 	if (p == NULL)
 		return 0;
 	rc = hf_json_check(text, &v, &repairs, &e);
 	check_other(text, rc, repairs);
+	FUZZ_CHECK(hf_json_check_map(text, &m, NULL, &map, NULL) == rc);
 	if (rc == 0) {
+		check_mapped(v, m);
+		check_value(m, 0);
 		FUZZ_CHECK(v.raw.p >= text.p && v.raw.p + v.raw.size <= end);
 		check_value(v, 0);
 		check_rewritten(v, repairs);
@@ -192,6 +229,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t size)
 		FUZZ_CHECK(rc == HF_EINVAL || rc == HF_ELIMIT);
 		FUZZ_CHECK(strncmp(e.text, "line ", 5) == 0);
 	}
+	hf_json_map_free(&map);
 	check_put(text, false);
 	FUZZ_CHECK(hf_json_skip_plain(text.p, end) ==
 	    hf_json_skip_plain_swar(text.p, end));

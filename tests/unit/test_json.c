@@ -420,38 +420,90 @@ test_spans(void **state)
 	assert_false(hf_json_string_is(hf_json_get(v, "-"), ""));
 }
 
-/* An index answers as the text does: the last of equal keys, escaped keys;
- * one that is too small is not used. */
 static void
-test_index(void **state)
+expect_same(struct hf_json a, struct hf_json b)
 {
-	struct hf_json v = parse("{\"a\":1,\"\\u0062\":[2],\"a\":3,\"\":{}}");
-	struct hf_json plain = v, big, w;
-	static struct hf_json_index index;
+	assert_int_equal(a.type, b.type);
+	assert_ptr_equal(a.raw.p, b.raw.p);
+	assert_int_equal(a.raw.size, b.raw.size);
+}
+
+/* A map answers as the text does: the last of equal keys, escaped keys, what
+ * is inside containers, and two texts that share one map while it grows. */
+static void
+test_map(void **state)
+{
+	static const char one[] = "{\"a\":1,\"\\u0062\":[2,{\"x\":[]},3],"
+				  "\"a\":3,\"\":{}}";
 	static const char *const key[] = { "a", "b", "", "c", "\\u0062" };
+	struct hf_json plain = parse(one), v, big, w, k, k2, w2;
+	struct hf_json_map map = { 0 };
+	size_t pos = 0, pos2 = 0;
 	struct hf_buf text;
+	uint32_t first;
 
 	(void)state;
-	hf_json_index(&v, &index);
-	assert_int_equal(index.n, 4);
-	for (size_t i = 0; i < hf_countof(key); i++) {
-		w = hf_json_get(plain, key[i]);
-		assert_int_equal(hf_json_get(v, key[i]).type, w.type);
-		assert_ptr_equal(hf_json_get(v, key[i]).raw.p, w.raw.p);
-	}
-	assert_null(hf_json_get(v, "").index);
+	assert_int_equal(
+	    hf_json_check_map(hf_str(one), &v, NULL, &map, NULL), 0);
+	assert_non_null(v.node);
+	assert_int_equal(map.n, 14);
 	hf_buf_init(&text, HF_BUF_NOCAP);
-	for (int i = 0; i <= HF_JSON_INDEX_MAX; i++)
+	for (int i = 0; i < 5000; i++)
 		hf_buf_printf(&text, "%s\"k%d\":%d", i == 0 ? "{" : ",", i, i);
 	hf_buf_putc(&text, '}');
-	big = parse(text.data);
-	hf_json_index(&big, &index);
-	assert_null(big.index);
-	expect_raw(hf_json_get(big, "k48"), HF_JSON_NUMBER, "48");
-	w = hf_json_get(big, "k0");
-	hf_json_index(&w, &index);
-	assert_null(w.index);
+	first = map.n;
+	assert_int_equal(
+	    hf_json_check_map(hf_buf_str(&text), &big, NULL, &map, NULL), 0);
+	assert_int_equal(map.n, first + 10001);
+	hf_json_remap(&v, &map, 0);
+	hf_json_remap(&big, &map, first);
+	for (size_t i = 0; i < hf_countof(key); i++)
+		expect_same(hf_json_get(v, key[i]), hf_json_get(plain, key[i]));
+	while (hf_json_next_member(plain, &pos, &k, &w)) {
+		assert_true(hf_json_next_member(v, &pos2, &k2, &w2));
+		expect_same(k, k2);
+		expect_same(w, w2);
+	}
+	assert_false(hf_json_next_member(v, &pos2, &k2, &w2));
+	expect_raw(hf_json_path(v, "b", "2", NULL), HF_JSON_NUMBER, "3");
+	expect_raw(hf_json_path(v, "b", "1", "x", NULL), HF_JSON_ARRAY, "[]");
+	expect_raw(hf_json_get(big, "k4999"), HF_JSON_NUMBER, "4999");
+	/* Nothing is left in the map of a text that is wrong. */
+	first = map.n;
+	assert_int_equal(
+	    hf_json_check_map(HF_STR("[1,[2}"), &w, NULL, &map, NULL),
+	    HF_EINVAL);
+	assert_int_equal(map.n, first);
+	assert_null(w.node);
+	hf_json_map_free(&map);
 	hf_buf_free(&text);
+}
+
+/* A text with more values than a map may hold is read without one. */
+static void
+test_map_bound(void **state)
+{
+	size_t n = HF_JSON_MAP_MAX + 1;
+	struct hf_json_map map = { 0 };
+	char *text = malloc(2 * n + 1);
+	struct hf_json v, x;
+	size_t pos = 0, seen = 0;
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i < n; i++)
+		memcpy(text + 2 * i, i == 0 ? "[1" : ",1", 2);
+	text[2 * n] = ']';
+	assert_int_equal(hf_json_check_map((struct hf_str){ text, 2 * n + 1 },
+			     &v, NULL, &map, NULL),
+	    0);
+	assert_null(v.node);
+	assert_int_equal(map.n, 0);
+	while (hf_json_next_element(v, &pos, &x))
+		seen++;
+	assert_int_equal(seen, n);
+	hf_json_map_free(&map);
+	free(text);
 }
 
 static void
@@ -734,7 +786,8 @@ main(void)
 		cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_position),
 		cmocka_unit_test(test_spans),
-		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_map_bound),
 		cmocka_unit_test(test_iterate),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_repairs_everywhere),
