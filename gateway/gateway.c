@@ -21,8 +21,9 @@ struct hf_gateway {
 	struct hf_gateway_conf c;
 	struct hf_turn_env env;
 	struct hf_front *front;
-	struct event *store_ev; /* completions wait */
-	struct event *wake_ev;	/* leases were granted to us */
+	struct event *store_ev;	 /* completions wait */
+	struct event *submit_ev; /* writes wait */
+	struct event *wake_ev;	 /* leases were granted to us */
 	struct event *drain_ev;
 	void (*drained)(void *arg);
 	void *drained_arg;
@@ -227,6 +228,25 @@ on_store(evutil_socket_t fd, short what, void *arg)
 	hf_store_dispatch(g->c.store);
 }
 
+/* Runs behind all events that are ready now. */
+static void
+submit_later(void *arg)
+{
+	struct hf_gateway *g = arg;
+
+	event_active(g->submit_ev, EV_TIMEOUT, 0);
+}
+
+static void
+on_submit(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_gateway *g = arg;
+
+	(void)fd;
+	(void)what;
+	hf_store_submit(g->c.store);
+}
+
 static void
 on_wake(evutil_socket_t fd, short what, void *arg)
 {
@@ -266,10 +286,13 @@ make_events(struct hf_gateway *g, struct hf_error *e)
 	g->store_ev = event_new(base, hf_store_event_fd(g->c.store),
 	    EV_READ | EV_PERSIST, on_store, g);
 	g->wake_ev = event_new(base, wake, EV_READ | EV_PERSIST, on_wake, g);
+	g->submit_ev = evtimer_new(base, on_submit, g);
 	g->drain_ev = evtimer_new(base, on_drain, g);
-	if (g->store_ev == NULL || g->wake_ev == NULL || g->drain_ev == NULL ||
-	    event_add(g->store_ev, NULL) < 0 || event_add(g->wake_ev, NULL) < 0)
+	if (g->store_ev == NULL || g->submit_ev == NULL || g->wake_ev == NULL ||
+	    g->drain_ev == NULL || event_add(g->store_ev, NULL) < 0 ||
+	    event_add(g->wake_ev, NULL) < 0)
 		return hf_fail(e, HF_ENOMEM, "events");
+	hf_store_set_later(g->c.store, submit_later, g);
 	return 0;
 }
 
@@ -336,8 +359,11 @@ hf_gateway_free(struct hf_gateway *g)
 	hf_turn_env_free(&g->env);
 	if (g->env.upstream != NULL)
 		hf_upstream_free(g->env.upstream);
+	hf_store_set_later(g->c.store, NULL, NULL);
 	if (g->store_ev != NULL)
 		event_free(g->store_ev);
+	if (g->submit_ev != NULL)
+		event_free(g->submit_ev);
 	if (g->wake_ev != NULL)
 		event_free(g->wake_ev);
 	if (g->drain_ev != NULL)

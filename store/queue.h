@@ -37,6 +37,10 @@ void hf_queue_free(struct hf_queue *q);
 /* HF_EBUSY: full.  HF_ECANCELED: closing.  On failure the job is freed. */
 int hf_queue_put(
     struct hf_queue *q, struct hf_job *j, struct hf_error *e) HF_MUST_CHECK;
+/* See hf_store_set_later() and hf_store_submit(). */
+void hf_queue_set_later(
+    struct hf_queue *q, void (*later)(void *arg), void *arg);
+void hf_queue_submit(struct hf_queue *q);
 int hf_queue_event_fd(const struct hf_queue *q);
 void hf_queue_dispatch(struct hf_queue *q);
 unsigned hf_queue_pending(const struct hf_queue *q);

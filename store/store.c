@@ -94,6 +94,18 @@ hf_store_dispatch(struct hf_store *st)
 	hf_queue_dispatch(st->queue);
 }
 
+void
+hf_store_set_later(struct hf_store *st, void (*later)(void *arg), void *arg)
+{
+	hf_queue_set_later(st->queue, later, arg);
+}
+
+void
+hf_store_submit(struct hf_store *st)
+{
+	hf_queue_submit(st->queue);
+}
+
 unsigned
 hf_store_pending(const struct hf_store *st)
 {

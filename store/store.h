@@ -59,6 +59,13 @@ void hf_store_set_make_body(struct hf_store *st, hf_make_body_fn fn, void *arg);
 /* Readable (poll it) when completions wait; then call dispatch. */
 int hf_store_event_fd(const struct hf_store *st);
 void hf_store_dispatch(struct hf_store *st);
+/* Writes are kept back so that they share a commit: 'later' is called when
+ * one begins to wait, and hf_store_submit() must follow once what is ready
+ * now has been served, at the latest before the loop thread sleeps.  NULL, as
+ * at first: each goes at once. */
+void hf_store_set_later(
+    struct hf_store *st, void (*later)(void *arg), void *arg);
+void hf_store_submit(struct hf_store *st);
 /* Jobs submitted and not yet completed. */
 unsigned hf_store_pending(const struct hf_store *st);
 

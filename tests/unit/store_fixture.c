@@ -111,6 +111,12 @@ wait_event(struct hf_store *st)
 }
 
 void
+fx_wait(struct fx *f, unsigned slot)
+{
+	wait_event(f->st[slot]);
+}
+
+void
 fx_drain(struct fx *f, unsigned slot)
 {
 	while (hf_store_pending(f->st[slot]) > 0)

@@ -39,7 +39,8 @@ int fx_part(struct fx *f, unsigned slot, const struct hf_begun *b, int64_t seq,
 int fx_attempts(struct fx *f, unsigned slot, const struct hf_begun *b,
     const struct hf_attempt_end *close, const struct hf_attempt_begin *open);
 int fx_cancel(struct fx *f, unsigned slot, int64_t turn_row);
-/* Dispatch completions of 'slot' until none is pending. */
+/* Dispatch the next completions of 'slot', or those until none is pending. */
+void fx_wait(struct fx *f, unsigned slot);
 void fx_drain(struct fx *f, unsigned slot);
 
 /* A message whose normal form is its text. */

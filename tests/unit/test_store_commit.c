@@ -109,6 +109,63 @@ one_commit_for_many(void **state)
 	fx_close(&f);
 }
 
+static unsigned asked;
+
+static void
+ask(void *arg)
+{
+	(void)arg;
+	asked++;
+}
+
+/* With somebody who submits, jobs wait for each other, but never more than
+ * one commit takes. */
+static void
+kept_jobs_share_a_commit(void **state)
+{
+	static struct job j[70];
+	int64_t commits;
+	char name[16];
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	asked = 0;
+	hf_store_set_later(f.st[1], ask, NULL);
+	commits = hf_shm_sum(&f.shm[0], HF_C_store_commits);
+	for (unsigned i = 0; i < 70; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		submit_begin(&f, &j[i], name);
+		assert_int_equal(asked, i < 64 ? 1 : 2);
+		assert_true(i >= 63 ||
+		    hf_shm_sum(&f.shm[0], HF_C_store_commits) == commits);
+	}
+	/* 64 were handed over; the rest waits until it is submitted. */
+	while (!j[63].done)
+		fx_wait(&f, 1);
+	assert_int_equal(
+	    hf_shm_sum(&f.shm[0], HF_C_store_commits), commits + 1);
+	assert_int_equal(hf_store_pending(f.st[1]), 6);
+	assert_false(j[64].done);
+	hf_store_submit(f.st[1]);
+	fx_drain(&f, 1);
+	assert_true(j[69].done);
+	assert_int_equal(
+	    hf_shm_sum(&f.shm[0], HF_C_store_commits), commits + 2);
+	/* Nobody is asked in vain: without one each goes at once. */
+	submit_begin(&f, &j[0], "kept");
+	assert_int_equal(asked, 3);
+	hf_store_set_later(f.st[1], NULL, NULL);
+	fx_drain(&f, 1);
+	assert_int_equal(j[0].rc, 0);
+	submit_begin(&f, &j[1], "at once");
+	fx_drain(&f, 1);
+	assert_int_equal(j[1].rc, 0);
+	assert_int_equal(asked, 3);
+	fx_close(&f);
+}
+
 /* A job that fails takes its own changes back, not its neighbours'. */
 static void
 one_bad_job(void **state)
@@ -287,6 +344,8 @@ close_finishes_the_queue(void **state)
 	fx_open(&f);
 	fx_store(&f, 1);
 	for (unsigned i = 0; i < N; i++) {
+		if (i == N / 2) /* the rest is not handed over yet */
+			hf_store_set_later(f.st[1], ask, NULL);
 		snprintf(name, sizeof(name), "s%u", i);
 		submit_begin(&f, &j[i], name);
 	}
@@ -422,6 +481,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_commit_for_many),
+		cmocka_unit_test(kept_jobs_share_a_commit),
 		cmocka_unit_test(one_bad_job),
 #ifdef HF_FAULTS
 		cmocka_unit_test(failed_commit_fails_all),
