@@ -196,8 +196,6 @@ static void
 finish_stream(
     struct chat *c, const struct hf_turn_info *i, const struct hf_answer *a)
 {
-	if (!hf_sink_started(c->sink))
-		chat_start(c, i); /* an answer without any content */
 	chunk_begin(c);
 	hf_buf_puts(&c->out, "{}");
 	chunk_end(c, hf_finish_name(a->finish));

@@ -317,7 +317,7 @@ turn_begin_response(struct hf_turn *t)
 	t->surface->start(t->surface_arg, &info);
 }
 
-/* To the client of a stream; the first time, the stream begins. */
+/* Text to the client of a stream; the first time, the stream begins. */
 void
 turn_deliver(struct hf_turn *t, const struct hf_event *ev)
 {
@@ -329,8 +329,7 @@ turn_deliver(struct hf_turn *t, const struct hf_event *ev)
 		t->told_us = hf_now_us();
 		t->surface->event(t->surface_arg, ev);
 	}
-	if (t->started && t->durable && ev->type == HF_EV_TEXT &&
-	    !evtimer_pending(t->flush, NULL))
+	if (t->started && t->durable && !evtimer_pending(t->flush, NULL))
 		arm(t->flush, (int64_t)t->env->conf->gateway.flush_ms * 1000);
 	/* The client may have been lost in the middle of that. */
 	if (t->surface == NULL || t->attempt == NULL || t->paused)
@@ -364,20 +363,19 @@ text_event(struct hf_attempt *a, const struct hf_event *ev)
 	} else {
 		turn_pass_all(t);
 		hf_buf_putstr(&t->answer.refusal, ev->text);
-		turn_deliver(t, ev);
 	}
 	if (!hf_buf_ok(&t->answer.text) || !hf_buf_ok(&t->held) ||
 	    !hf_buf_ok(&t->answer.refusal))
 		set_outcome(a, HF_CLASS_GATEWAY, "no_memory");
 }
 
+/* It waits for the end of the answer: what was not told can be asked again. */
 static void
 call_event(struct hf_attempt *a, const struct hf_event *ev)
 {
 	struct hf_turn *t = a->t;
 	struct hf_answer *an = &t->answer;
 	struct hf_answer_call *c;
-	struct hf_event out = *ev;
 	struct hf_id id;
 
 	useful(a, ev->tool.arguments.size);
@@ -405,8 +403,6 @@ call_event(struct hf_attempt *a, const struct hf_event *ev)
 		return;
 	}
 	an->n_call++;
-	out.tool.native_id = c->id;
-	turn_deliver(t, &out);
 }
 
 static void
@@ -479,12 +475,11 @@ reset_answer(struct hf_turn *t)
 	an->finish = HF_FINISH_STOP;
 	an->tokens_in = an->tokens_out = -1;
 	an->tokens_cached = an->tokens_reasoning = -1;
+	turn_forget_rest(t);
 	if (t->started)
 		return;
 	hf_buf_reset(&t->held);
 	hf_buf_reset(&an->text);
-	hf_buf_reset(&an->refusal);
-	an->n_call = 0;
 	t->first_token_us = 0;
 }
 

@@ -38,9 +38,9 @@ may_prefill(const struct hf_turn *t, const struct hf_conf_target *target)
 }
 
 /*
- * Text can be gone on with; half a JSON document cannot be joined, a tool call
- * that was delivered cannot be taken back, and what the caller or its content
- * is to blame for fails elsewhere too.
+ * Text can be gone on with; half a JSON document cannot be joined, and what the
+ * caller or its content is to blame for fails elsewhere too.  Tool calls and
+ * refusals are told with the end only: none of a broken answer was delivered.
  */
 bool
 turn_may_continue(const struct hf_turn *t, enum hf_class cls)
@@ -49,7 +49,6 @@ turn_may_continue(const struct hf_turn *t, enum hf_class cls)
 
 	return t->started && cls != HF_CLASS_POLICY &&
 	    (cls != HF_CLASS_CALLER || t->continuing) &&
-	    t->answer.n_call == 0 && t->answer.refusal.size == 0 &&
 	    r->failover_payload == HF_PAYLOAD_FULL && !wants_json(t);
 }
 
@@ -163,8 +162,16 @@ turn_pass_all(struct hf_turn *t)
 }
 
 void
+turn_forget_rest(struct hf_turn *t)
+{
+	hf_buf_reset(&t->answer.refusal);
+	t->answer.n_call = 0;
+}
+
+void
 turn_forget_held(struct hf_turn *t)
 {
+	turn_forget_rest(t);
 	hf_buf_reset(&t->held);
 	hf_splice_free(&t->splice);
 	t->continuing = false;

@@ -108,11 +108,41 @@ fill_finish(struct hf_turn *t, struct hf_finish *f)
 
 /* --- a whole answer ------------------------------------------------------ */
 
+/* The client may be lost in the middle of it. */
+static void
+tell_event(struct hf_turn *t, const struct hf_event *ev)
+{
+	if (t->surface != NULL)
+		t->surface->event(t->surface_arg, ev);
+}
+
+void
+turn_tell_rest(struct hf_turn *t)
+{
+	const struct hf_answer *an = &t->answer;
+	struct hf_event ev = { .type = HF_EV_REFUSAL };
+
+	if (t->surface != NULL)
+		turn_begin_response(t);
+	ev.text = hf_buf_str(&an->refusal);
+	if (ev.text.size > 0)
+		tell_event(t, &ev);
+	ev.type = HF_EV_TOOL_CALL;
+	for (unsigned i = 0; i < an->n_call; i++) {
+		ev.tool.native_id = an->call[i].id;
+		ev.tool.name = an->call[i].name;
+		ev.tool.arguments = an->call[i].arguments;
+		tell_event(t, &ev);
+	}
+}
+
 static void
 tell_finish(struct hf_turn *t)
 {
 	struct hf_turn_info info;
 
+	if (t->in.stream)
+		turn_tell_rest(t);
 	turn_get_info(t, &info);
 	/* From the moment that the end is written, it counts as told, unless
 	 * the surface says that it was not taken. */
@@ -233,6 +263,7 @@ submit_close(struct hf_turn *t, struct hf_error *e)
 		return hf_store_cancel_queued(
 		    t->env->store, t->turn_row, on_closed, t, e);
 	t->output.n = 0;
+	turn_forget_rest(t);
 	if (t->started) {
 		rc = collect_output(t, e);
 		if (rc < 0)

@@ -111,20 +111,11 @@ tell_events(struct hf_turn *t)
 	const struct hf_answer *an = &t->answer;
 	struct hf_event ev = { .type = HF_EV_TEXT };
 
+	turn_begin_response(t);
 	ev.text = hf_buf_str(&an->text);
 	if (ev.text.size > 0)
 		t->surface->event(t->surface_arg, &ev);
-	ev.type = HF_EV_REFUSAL;
-	ev.text = hf_buf_str(&an->refusal);
-	if (ev.text.size > 0)
-		t->surface->event(t->surface_arg, &ev);
-	ev.type = HF_EV_TOOL_CALL;
-	for (unsigned i = 0; i < an->n_call; i++) {
-		ev.tool.native_id = an->call[i].id;
-		ev.tool.name = an->call[i].name;
-		ev.tool.arguments = an->call[i].arguments;
-		t->surface->event(t->surface_arg, &ev);
-	}
+	turn_tell_rest(t);
 }
 
 static void
@@ -132,12 +123,10 @@ tell(struct hf_turn *t)
 {
 	struct hf_turn_info info;
 
-	turn_get_info(t, &info);
 	t->final = t->surface != NULL ? HF_TURN_COMPLETE : HF_TURN_CANCELED;
-	if (t->surface != NULL && t->in.stream) {
-		turn_begin_response(t);
+	if (t->surface != NULL && t->in.stream)
 		tell_events(t);
-	}
+	turn_get_info(t, &info);
 	if (t->surface != NULL)
 		t->surface->finish(t->surface_arg, &info, &t->answer);
 	t->surface = NULL;

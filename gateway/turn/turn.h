@@ -99,10 +99,11 @@ struct hf_turn_failure {
 
 /* How a turn talks to its surface.  finish and fail are the last calls. */
 struct hf_surface {
-	/* Stream clients only: the first content is about to come. */
+	/* Stream clients only: the first content, or the end, is about to
+	 * come. */
 	void (*start)(void *arg, const struct hf_turn_info *i);
-	/* Stream clients only: TEXT, REFUSAL and TOOL_CALL, in order; the id
-	 * of a call is ours. */
+	/* Stream clients only: TEXT as it comes, then, in one go with the
+	 * finish, REFUSAL and TOOL_CALL; the id of a call is ours. */
 	void (*event)(void *arg, const struct hf_event *ev);
 	void (*finish)(
 	    void *arg, const struct hf_turn_info *i, const struct hf_answer *a);

@@ -187,6 +187,8 @@ void turn_expect_space(struct hf_turn *t);
 void turn_take_text(struct hf_turn *t, struct hf_str text);
 /* The answer is whole (or a tool call follows): nothing is held any more. */
 void turn_pass_all(struct hf_turn *t);
+/* Forget the refusal and the calls: they were not told yet. */
+void turn_forget_rest(struct hf_turn *t);
 /* The attempt broke off: what was not delivered is forgotten. */
 void turn_forget_held(struct hf_turn *t);
 
@@ -212,7 +214,9 @@ void attempts_cut(struct hf_turn_env *env);
 
 /* finish.c */
 void turn_finish(struct hf_turn *t); /* answer complete */
-void turn_close(struct hf_turn *t);  /* FAILED: close on disk, tell */
-void turn_flush(struct hf_turn *t);  /* store text so far as a part */
+/* To the client of a stream, right before its end: what is told with that. */
+void turn_tell_rest(struct hf_turn *t);
+void turn_close(struct hf_turn *t); /* FAILED: close on disk, tell */
+void turn_flush(struct hf_turn *t); /* store text so far as a part */
 
 #endif

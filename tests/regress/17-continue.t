@@ -2,6 +2,7 @@
 stream to the client, no word twice and none missing, and what is stored is
 what the client saw."""
 import itertools
+import json
 import os
 import re
 import sys
@@ -346,29 +347,111 @@ def json_mode(t):
     no_end(t, r, "json")
 
 
-@tap.case("a broken tool call is asked again, a delivered one never")
-def tools(t):
-    d = get_daemon()
-    tool = [{"type": "function", "function": {"name": "f", "parameters": {
-        "type": "object", "properties": {}}}}]
-    call = [("call_q", "f", '{"city": "Oslo"}')]
+TOOL = [{"type": "function", "function": {"name": "f", "parameters": {
+    "type": "object", "properties": {}}}}]
+CALLS_A = [("call_q", "f", '{"city": "Oslo"}'), ("call_r", "f", '{"n": 1}')]
+CALLS_B = [("toolu_q", "f", '{"city": "Rome"}'), ("toolu_r", "f", '{"n": 2}')]
 
-    def broken_call(ex):
-        events = ex.events(words.Said("", call))
+
+def cut_after(said, n):
+    def behave(ex):
         ex.start()
-        for event in events[:len(events) - 4]:
+        for event in ex.events(said)[:n]:
             ex.chunk(event)
         ex.end()
         ex.close()
-    for p in ALL:
-        p.take()
-    A.script(broken_call)
-    B.behave(provider.answer("", [("toolu_q", "f", '{"city": "Oslo"}')]))
-    r = client.chat(d, "weather?", session=name(), model="ab", stream=True,
-                    tools=tool)
-    t.eq((r.status, r.finish, r.done), (200, "tool_calls", True), repr(r))
-    t.eq(len(r.calls), 1, "one call")
-    t.eq(len(B.requests), 1, "asked again")
+    return behave
+
+
+def shown(d, s):
+    """The stored answer: texts and calls, in order."""
+    out = []
+    for i in d.ctl("sessions", "show", s, "--contents")["items"]:
+        if i["output"]:
+            body = json.loads(i["body"])
+            out.append((body["name"], body["arguments"])
+                       if i["kind"] == "tool_call" else body["content"])
+    return out
+
+
+@tap.case("tool calls of a broken answer are asked again, none comes twice",
+          60)
+def tools(t):
+    d = get_daemon()
+    for said in ("", "Let me look that up. "):
+        whole = len(words.stream("openai", words.Said(said, CALLS_A), "x",
+                                 True))
+        again = 0
+        for n in range(2, whole):
+            for p in ALL:
+                p.take()
+            s = name()
+            A.script(cut_after(words.Said(said, CALLS_A), n))
+            B.behave(provider.answer("", CALLS_B))
+            r = client.chat(d, "weather?", session=s, model="ab",
+                            stream=True, tools=TOOL)
+            what = "%r cut %d" % (said, n)
+            t.eq((r.status, r.finish, r.done), (200, "tool_calls", True),
+                 "%s: %r" % (what, r))
+            got = [c[1:] for c in r.calls]
+            want = CALLS_B if B.requests else CALLS_A
+            t.eq(got, [c[1:] for c in want], what)
+            t.eq(len({c[0] for c in r.calls}), 2, what + ": ids")
+            t.eq(shown(d, s), ([r.text] if r.text else []) + got,
+                 what + ": stored as told")
+            again += len(B.requests)
+            if n > 10:	# all the text was out
+                t.eq(r.text, said, what)
+            t.eq(A.violations + B.violations, [], what)
+        t.between(again, whole - 5, whole - 2, "asked again")
+
+
+@tap.case("if nobody goes on, a broken answer's calls are not told")
+def calls_lost(t):
+    d = get_daemon()
+    said = words.Said("Let me look that up. ", CALLS_A)
+    events = words.stream("openai", said, "x", True)
+    last = max(i for i, e in enumerate(events) if b"arguments" in e)
+    for model in ("alone", "off"):
+        s = name()
+        A.script(cut_after(said, last + 1))
+        r = client.chat(d, "weather?", session=s, model=model, stream=True,
+                        tools=TOOL)
+        no_end(t, r, model)
+        t.eq(r.calls, [], "calls that were told")
+        t.eq(shown(d, s), [r.text], "stored as told")
+
+
+@tap.case("a refusal is told with the end, a broken one is asked again")
+def refusals(t):
+    d = get_daemon()
+
+    def refuse(whole):
+        def behave(ex):
+            ex.start()
+            for delta in ({"role": "assistant"}, {"refusal": "No, "},
+                          {"refusal": "not that."}):
+                ex.chunk(words.compact({"choices": [
+                    {"index": 0, "delta": delta, "finish_reason": None}]})
+                    .join(("data: ", "\n\n")).encode())
+            if whole:
+                ex.chunk(b'data: {"choices":[{"index":0,"delta":{},'
+                         b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+            ex.end()
+            ex.close()
+        return behave
+    for whole in (True, False):
+        B.take()
+        A.script(refuse(whole))
+        B.behave(provider.answer("Gladly."))
+        s = name()
+        r = client.chat(d, "do it", session=s, model="ab", stream=True)
+        t.eq((r.status, r.finish, r.done), (200, "stop", True), repr(r))
+        said = [c["delta"]["refusal"] for c in r.choices
+                if c["delta"].get("refusal")]
+        t.eq((said, r.text), (["No, not that."], "") if whole else
+             ([], "Gladly."), "what was told")
+        t.eq(len(B.requests), 0 if whole else 1, "asked again")
 
 
 @tap.case("released at clauses: a stream for speech")
