@@ -8,7 +8,7 @@ libbase_a_SOURCES = \
 	base/conf_show.c base/conf_show.h base/conf_warn.c \
 	base/err.c base/err.def base/err.h base/exits.c base/exits.h \
 	base/fault.c base/fault.h base/frame.c base/frame.h \
-	base/hf.h base/id.c base/id.h base/log.c base/log.h \
+	base/hf.h base/hold.c base/hold.h base/hold_tcp.c base/id.c base/id.h base/log.c base/log.h \
 	base/params.c base/params.def base/params.h \
 	base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def \
 	base/verbs.h

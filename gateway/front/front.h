@@ -12,12 +12,25 @@
 #include "base/conf.h"
 #include "base/err.h"
 #include "base/hf.h"
+#include "base/hold.h"
+#include "base/id.h"
 #include "base/shm.h"
 
 struct hf_front;
 struct hf_sink;
 
 enum hf_method { HF_GET = 1, HF_HEAD = 2, HF_POST = 4, HF_DELETE = 8 };
+
+/* What a worker that died left of the request that it served. */
+struct hf_resumed {
+	bool head;	    /* the response's head is with the client */
+	bool poisoned;	    /* its owners keep dying by their own fault: do
+			     * not try again, say that it failed */
+	uint32_t state;	    /* the last hf_sink_state() that was written */
+	struct hf_str turn; /* hf_sink_turn(); size 0: none */
+	uint64_t text_size; /* bytes of text that were written */
+	struct hf_str text; /* the last of them, at most HF_HOLD_TEXT */
+};
 
 /* A request that was read whole.  Everything in it lives until its sink is
  * finished (hf_sink_reply, hf_sink_end, or gone). */
@@ -31,6 +44,7 @@ struct hf_req {
 	int64_t received_us; /* monotonic: request line and headers
 			      * and body complete */
 	char tenant[64];     /* set by 'authorize' for the handler */
+	const struct hf_resumed *resumed; /* NULL: a new request */
 	const void *impl;
 };
 
@@ -57,6 +71,21 @@ void hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
     unsigned n, const char *content_type);
 void hf_sink_write(struct hf_sink *s, struct hf_str bytes);
 void hf_sink_end(struct hf_sink *s);
+/*
+ * For whoever takes the request over if this process dies (hf_resumed): the
+ * turn that serves it, before that is on disk; the text that this pass's
+ * writes carry; and a number of the surface's own.  What was said of a pass
+ * and what was written in it become known together, when the pass ends, or
+ * not at all: write in one pass what belongs together.
+ *
+ * When a resumed response's head is with the client, hf_sink_start() sends
+ * none, and the stream goes on behind what was written before; hf_sink_reply()
+ * of the same body sends what is missing of it, of another one it cuts the
+ * connection.
+ */
+void hf_sink_turn(struct hf_sink *s, const struct hf_id *turn);
+void hf_sink_said(struct hf_sink *s, struct hf_str text);
+void hf_sink_state(struct hf_sink *s, uint32_t state);
 /* Cut the connection: the stream did not end well and the protocol has no
  * other way to say so. */
 void hf_sink_abort(struct hf_sink *s);
@@ -91,7 +120,11 @@ struct hf_front_conf {
 	const struct hf_path *path;
 	unsigned n_path;
 	void *arg;	    /* for handlers */
-	struct hf_shm *shm; /* counters; borrowed */
+	struct hf_shm *shm;   /* counters; borrowed */
+	struct hf_hold *hold; /* borrowed; its map NULL: no handover */
+	/* Tells the master of a held connection (fd, a dup is taken) or of
+	 * its end (fd -1).  False: not now. */
+	bool (*tell_held)(void *arg, uint32_t slot, uint32_t epoch, int fd);
 	/* Authorizes a request before its handler runs: true to go on; else
 	 * it has answered through the sink. */
 	bool (*authorize)(void *arg, struct hf_req *rq, struct hf_sink *sink,
@@ -107,6 +140,10 @@ int hf_front_new(struct hf_front **out, struct event_base *base,
 /* Serve a listening socket (made by the master; not closed on free). */
 int hf_front_listen(
     struct hf_front *f, int fd, struct hf_error *e) HF_MUST_CHECK;
+/* Take over a connection that a dead worker held; 'fd' becomes ours.
+ * 'poisoned': see hf_resumed. */
+void hf_front_adopt(
+    struct hf_front *f, int fd, uint32_t slot, uint32_t epoch, bool poisoned);
 /* Stop accepting, answer with Connection: close, close idle connections. */
 void hf_front_drain(struct hf_front *f);
 unsigned hf_front_in_flight(const struct hf_front *f);
