@@ -98,6 +98,9 @@ struct hf_sink {
 	struct evbuffer *body;	   /* the same */
 	char *path;		   /* the same, decoded */
 	struct evbuffer *pending;  /* not yet framed */
+	struct hf_buf said;	   /* text that 'pending' carries */
+	uint32_t state;		   /* the surface's */
+	struct hf_id turn;
 	unsigned allow;		   /* methods for a 405, or 0 */
 	bool started, finished;
 	bool bodiless; /* HEAD, 204, 304 */

@@ -21,6 +21,7 @@ hf_sink_new(struct hf_conn *c, struct evhttp_request *ev)
 	s->front = c->front;
 	s->conn = c;
 	s->ev = ev;
+	hf_buf_init(&s->said, HF_BUF_NOCAP);
 	c->sink = s;
 	c->front->in_flight++;
 	LIST_INSERT_HEAD(&c->front->sinks, s, entry);
@@ -60,6 +61,7 @@ hf_sink_free(struct hf_sink *s)
 		evbuffer_free(s->body);
 	if (s->pending != NULL)
 		evbuffer_free(s->pending);
+	hf_buf_free(&s->said);
 	free(s->path);
 	free(s);
 }
@@ -72,6 +74,26 @@ hf_sink_queue(struct hf_sink *s, unsigned what)
 	s->todo |= what;
 	if (!s->front->closing)
 		event_active(s->front->work, 0, 0);
+}
+
+/* --- for a successor --- */
+
+void
+hf_sink_turn(struct hf_sink *s, const struct hf_id *turn)
+{
+	s->turn = *turn;
+}
+
+void
+hf_sink_said(struct hf_sink *s, struct hf_str text)
+{
+	hf_buf_putstr(&s->said, text);
+}
+
+void
+hf_sink_state(struct hf_sink *s, uint32_t state)
+{
+	s->state = state;
 }
 
 /* --- the connection's news --- */
