@@ -34,7 +34,7 @@ libgateway_a_SOURCES += gateway/upstream/handle.c \
 
 # front
 libgateway_a_SOURCES += gateway/front/conn.c gateway/front/front.c \
-	gateway/front/front.h gateway/front/head.c gateway/front/head.h \
+	gateway/front/front.h gateway/front/head.c gateway/front/head.h gateway/front/held.c \
 	gateway/front/internal.h gateway/front/route.c gateway/front/sink.c \
 	gateway/front/socket.c
 

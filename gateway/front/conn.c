@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -22,6 +23,14 @@ static void input_changed(
     struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg);
 static void output_changed(
     struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg);
+
+static void
+enter(struct hf_conn *c, enum hf_conn_phase phase)
+{
+	c->phase = phase;
+	c->since_us = hf_now_us();
+	hf_conn_arm(c);
+}
 
 /* evhttp asks for a bufferevent for a connection just accepted.  The socket
  * and evhttp's object follow later in its frame; adopt() takes them up. */
@@ -38,6 +47,7 @@ hf_conn_make(struct event_base *base, void *front)
 	c->front = f;
 	c->bev = bev;
 	c->fd = -1;
+	c->slot = HF_HOLD_NONE;
 	bufferevent_incref(bev); /* until adopt() */
 	LIST_INSERT_HEAD(&f->conns, c, entry);
 	hf_conn_queue(c, HF_CONN_ADOPT);
@@ -80,6 +90,8 @@ adopt(struct hf_conn *c)
 	struct bufferevent *bev = c->bev;
 	bufferevent_data_cb rd, wr;
 	bufferevent_event_cb ev;
+	struct hf_adoptee *a;
+	bool fits = true;
 	void *arg;
 
 	bufferevent_getcb(bev, &rd, &wr, &ev, &arg);
@@ -95,6 +107,11 @@ adopt(struct hf_conn *c)
 	bufferevent_decref(bev);
 	evhttp_connection_set_closecb(c->evcon, conn_closed, c);
 	bufferevent_set_timeouts(bev, NULL, NULL); /* ours hold */
+	a = hf_held_adoptee(c->front, c->fd);
+	if (a == NULL)
+		hf_held_begin(c);
+	else
+		fits = hf_held_adopt(c, a);
 	c->loopback = on_loopback_listener(c->front, c->fd);
 	hf_count(c->front->c.shm, HF_C_connections, 1);
 	evbuffer_add_cb(bufferevent_get_input(bev), input_changed, c);
@@ -104,6 +121,18 @@ adopt(struct hf_conn *c)
 	c->since_us = hf_now_us();
 	hf_conn_arm(c);
 	hf_conn_open(c);
+	if (!fits) {
+		hf_conn_close(c);
+		return;
+	}
+	if (c->adopted) {
+		hf_conn_queue(c, HF_CONN_WRITE);
+		hf_held_feed(c);
+		if (c->evcon == NULL)
+			return;
+		if (c->phase == HF_CONN_FRESH)
+			enter(c, HF_CONN_IDLE);
+	}
 	if (c->front->draining)
 		hf_conn_drain(c);
 }
@@ -138,6 +167,12 @@ conn_closed(struct evhttp_connection *evcon, void *arg)
 
 	(void)evcon;
 	event_del(&c->io);
+	hf_held_end(c);
+	if (c->adopted) {
+		/* evhttp closes what stood for it. */
+		shutdown(c->fd, SHUT_WR);
+		close(c->fd);
+	}
 	evtimer_del(&c->timer);
 	hf_count(f->c.shm, HF_C_connections, -1);
 	LIST_REMOVE(c, entry);
@@ -173,14 +208,6 @@ hf_conn_find(struct hf_front *f, struct evhttp_request *ev)
 
 /* --- reading --- */
 
-static void
-enter(struct hf_conn *c, enum hf_conn_phase phase)
-{
-	c->phase = phase;
-	c->since_us = hf_now_us();
-	hf_conn_arm(c);
-}
-
 /* Feed the last 'size' bytes of the input to the head's reader. */
 static void
 feed(struct hf_conn *c, struct evbuffer *b, size_t size)
@@ -211,6 +238,7 @@ feed(struct hf_conn *c, struct evbuffer *b, size_t size)
 		size -= seen;
 		evbuffer_ptr_set(b, &at, seen, EVBUFFER_PTR_ADD);
 	}
+	c->head_size += taken;
 	if (c->head->done) {
 		c->body_seen = (int64_t)(all - taken);
 		enter(c, HF_CONN_BODY);
@@ -227,7 +255,16 @@ begin_head(struct hf_conn *c)
 		hf_http_head_free(c->head);
 	}
 	hf_http_head_init(c->head);
+	c->head_size = 0;
 	enter(c, HF_CONN_HEAD);
+}
+
+void
+hf_conn_deliver(struct hf_conn *c)
+{
+	c->front->reading = c;
+	bufferevent_trigger(c->bev, EV_READ, 0);
+	c->front->reading = NULL;
 }
 
 /* Bytes arrived; evhttp has not looked at them yet. */
@@ -297,7 +334,7 @@ output_changed(
 	(void)b;
 	if (c->bev == NULL)
 		return;
-	if (info->n_deleted > 0 || info->orig_size == 0) {
+	if (info->orig_size == 0 && hf_conn_unsent(c) == info->n_added) {
 		c->moved_us = hf_now_us();
 		hf_conn_arm(c);
 	}
@@ -332,7 +369,7 @@ deadline(const struct hf_conn *c)
 		ms = gw->keepalive_timeout_ms;
 		break;
 	case HF_CONN_BUSY:
-		if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+		if (hf_conn_unsent(c) == 0)
 			return 0;
 		return c->moved_us + (int64_t)gw->write_timeout_ms * 1000;
 	}

@@ -67,12 +67,13 @@ hf_front_new(struct hf_front **out, struct event_base *base,
 	LIST_INIT(&f->sinks);
 	TAILQ_INIT(&f->conn_todo);
 	TAILQ_INIT(&f->sink_todo);
+	TAILQ_INIT(&f->adoptees);
 	f->work = event_new(base, -1, 0, work, f);
 	if (f->work == NULL) {
 		rc = hf_fail(e, HF_ENOMEM, "front events");
 		goto fail;
 	}
-	if ((rc = set_up_http(f, e)) < 0)
+	if ((rc = set_up_http(f, e)) < 0 || (rc = hf_held_init(f, e)) < 0)
 		goto fail;
 	*out = f;
 	return 0;
@@ -244,7 +245,7 @@ hf_front_drain(struct hf_front *f)
 unsigned
 hf_front_in_flight(const struct hf_front *f)
 {
-	unsigned n = f->in_flight;
+	unsigned n = f->in_flight + !TAILQ_EMPTY(&f->adoptees);
 	const struct hf_conn *c;
 
 	LIST_FOREACH (c, &f->conns, entry)
@@ -278,6 +279,7 @@ hf_front_free(struct hf_front *f)
 	work(-1, 0, f);
 	while ((s = LIST_FIRST(&f->sinks)) != NULL)
 		hf_sink_free(s);
+	hf_held_free(f);
 	if (f->http != NULL)
 		evhttp_free(f->http);
 	if (f->work != NULL)

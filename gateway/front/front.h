@@ -39,7 +39,7 @@ struct hf_req {
 	struct hf_str path;  /* decoded, without query */
 	struct hf_str query; /* raw, without '?' */
 	struct hf_str rest;  /* of the path after a prefix route */
-	struct hf_str body;
+	struct hf_str body;  /* during the handler's call only */
 	bool loopback;	     /* came in over a loopback listener */
 	int64_t received_us; /* monotonic: request line and headers
 			      * and body complete */
@@ -119,7 +119,7 @@ struct hf_front_conf {
 	const struct hf_conf_gateway *gw; /* limits and deadlines */
 	const struct hf_path *path;
 	unsigned n_path;
-	void *arg;	    /* for handlers */
+	void *arg;	      /* for handlers */
 	struct hf_shm *shm;   /* counters; borrowed */
 	struct hf_hold *hold; /* borrowed; its map NULL: no handover */
 	/* Tells the master of a held connection (fd, a dup is taken) or of

@@ -14,6 +14,7 @@
 
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -73,10 +74,31 @@ struct hf_conn {
 	int64_t armed_us; /* timer due then; 0: not set */
 	struct event timer;
 	struct hf_http_head *head; /* of the request being read */
+	size_t head_size;	   /* bytes of it, as they came */
 	int64_t body_seen;	   /* bytes of its body */
 	struct hf_sink *sink;	   /* BUSY: its request */
 	bool loopback;
 	bool hung; /* the client sent FIN or RST */
+	/* If held (held.c). */
+	uint32_t slot; /* HF_HOLD_NONE: not held */
+	uint32_t epoch;
+	size_t in_size;	   /* bytes in 'in' */
+	uint64_t consumed; /* bytes read since the connection began */
+	uint64_t out_sent; /* of 'out', taken by the kernel */
+	bool adopted;	   /* evhttp's descriptor is not the client's */
+	bool resuming;	   /* its request was begun by another worker */
+	bool drop_interim; /* evhttp will say once more what was said */
+	bool poisoned;
+};
+
+/* A connection that waits for evhttp to make its object. */
+struct hf_adoptee {
+	TAILQ_ENTRY(hf_adoptee) entry;
+	struct sockaddr_un peer; /* of the connection that stands for it */
+	socklen_t peer_size;
+	int fd;
+	uint32_t slot, epoch;
+	bool poisoned;
 };
 
 enum {
@@ -101,7 +123,12 @@ struct hf_sink {
 	struct hf_buf said;	   /* text that 'pending' carries */
 	uint32_t state;		   /* the surface's */
 	struct hf_id turn;
-	unsigned allow;		   /* methods for a 405, or 0 */
+	size_t head_size; /* bytes of the response's head */
+	bool reply;	  /* the response is one body */
+	uint64_t body_size, body_hash;
+	struct hf_resumed *resumed; /* NULL: a new request */
+	struct hf_buf resumed_text; /* what it points to */
+	unsigned allow;		    /* methods for a 405, or 0 */
 	bool started, finished;
 	bool bodiless; /* HEAD, 204, 304 */
 	bool chunked;
@@ -124,13 +151,19 @@ struct hf_front {
 	LIST_HEAD(, hf_sink) sinks;
 	TAILQ_HEAD(, hf_conn) conn_todo;
 	TAILQ_HEAD(hf_sink_todo, hf_sink) sink_todo;
-	struct hf_conn *reading; /* on whose behalf evhttp runs, or NULL */
-	unsigned in_flight;	 /* sinks alive */
+	struct hf_conn *reading;      /* on whose behalf evhttp runs, or NULL */
+	struct evconnlistener *inner; /* where adoptees come in */
+	struct sockaddr_un inner_addr;
+	socklen_t inner_size;
+	TAILQ_HEAD(, hf_adoptee) adoptees;
+	unsigned in_flight; /* sinks alive */
 	bool draining;
 	bool closing; /* being freed */
 };
 
 /* conn.c */
+/* Bytes for evhttp's parser. */
+void hf_conn_deliver(struct hf_conn *c);
 struct bufferevent *hf_conn_make(struct event_base *base, void *front);
 void hf_conn_work(struct hf_conn *c);
 void hf_conn_queue(struct hf_conn *c, unsigned what);
@@ -144,8 +177,42 @@ void hf_conn_drain(struct hf_conn *c);
 bool hf_conn_reading(const struct hf_conn *c);
 struct hf_conn *hf_conn_find(struct hf_front *f, struct evhttp_request *ev);
 
+/* held.c */
+bool hf_held(const struct hf_conn *c);
+void hf_held_begin(struct hf_conn *c); /* a connection just accepted */
+void hf_held_end(struct hf_conn *c);   /* it is about to be closed */
+/* Room for bytes that are read; NULL: there is none, read elsewhere. */
+char *hf_held_room(struct hf_conn *c, size_t *size);
+/* Move output from evhttp's buffer to where it survives us, as far as that is
+ * possible now; what is there may be sent. */
+void hf_held_log(struct hf_conn *c);
+struct hf_str hf_held_unsent(const struct hf_conn *c); /* contiguous */
+size_t hf_held_backlog(const struct hf_conn *c);
+/* The turn that will serve it. */
+void hf_held_turn(struct hf_sink *s);
+/* The body of the request, if it lies there in one piece. */
+const char *hf_held_body(const struct hf_conn *c);
+/* Take over what a dead worker held, if this is such a connection: false: it
+ * cannot be gone on with. */
+struct hf_adoptee *hf_held_adoptee(struct hf_front *f, int fd);
+bool hf_held_adopt(struct hf_conn *c, struct hf_adoptee *a);
+void hf_held_feed(struct hf_conn *c);
+void hf_held_resume(struct hf_sink *s);
+/* What is with the client of a plain reply that a predecessor began. */
+struct hf_held_reply {
+	bool any;
+	uint64_t size, hash; /* of the body */
+	uint64_t sent;	     /* bytes of the body */
+	size_t head;	     /* bytes of the head */
+};
+void hf_held_reply(const struct hf_sink *s, struct hf_held_reply *out);
+int hf_held_init(struct hf_front *f, struct hf_error *e) HF_MUST_CHECK;
+void hf_held_free(struct hf_front *f);
+
 /* socket.c; none of these from inside evhttp's frames */
 void hf_conn_open(struct hf_conn *c);
+/* Bytes for the client that the kernel has not taken. */
+size_t hf_conn_unsent(const struct hf_conn *c);
 void hf_conn_push(struct hf_conn *c);
 void hf_conn_pull(struct hf_conn *c);
 

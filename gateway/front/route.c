@@ -129,9 +129,12 @@ take(struct hf_sink *s, struct hf_conn *c)
 	s->rq.received_us = hf_now_us();
 	s->head = c->head;
 	c->head = NULL;
-	s->body = evbuffer_new();
-	HF_CHECK(s->body != NULL && evbuffer_add_buffer(s->body, in) == 0);
-	if (n > 0) {
+	if (hf_held_body(c) != NULL) {
+		s->rq.body = (struct hf_str){ hf_held_body(c), n };
+	} else if (n > 0) {
+		s->body = evbuffer_new();
+		HF_CHECK(
+		    s->body != NULL && evbuffer_add_buffer(s->body, in) == 0);
 		s->rq.body.p = (const char *)evbuffer_pullup(s->body, -1);
 		s->rq.body.size = n;
 		HF_CHECK(s->rq.body.p != NULL);
@@ -223,6 +226,7 @@ hf_front_request(struct evhttp_request *ev, void *front)
 	c->phase = HF_CONN_BUSY;
 	s = hf_sink_new(c, ev);
 	take(s, c);
+	hf_held_resume(s);
 	/* evhttp echoes the request's version, whatever it was. */
 	ev->major = 1;
 	ev->minor = s->head->status == 0 ? (char)s->head->minor : 1;

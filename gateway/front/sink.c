@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include <sodium.h>
+
 #include "base/check.h"
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
-#define VALUE_MAX 4096 /* bytes of a header value */
+#define VALUE_MAX 4096			 /* bytes of a header value */
+#define HF_REPLY_SMALL (HF_HOLD_OUT / 4) /* bytes that always fit */
 
 struct hf_sink *
 hf_sink_new(struct hf_conn *c, struct evhttp_request *ev)
@@ -62,6 +65,8 @@ hf_sink_free(struct hf_sink *s)
 	if (s->pending != NULL)
 		evbuffer_free(s->pending);
 	hf_buf_free(&s->said);
+	hf_buf_free(&s->resumed_text);
+	free(s->resumed);
 	free(s->path);
 	free(s);
 }
@@ -82,6 +87,7 @@ void
 hf_sink_turn(struct hf_sink *s, const struct hf_id *turn)
 {
 	s->turn = *turn;
+	hf_held_turn(s);
 }
 
 void
@@ -237,11 +243,65 @@ dead(struct hf_sink *s)
 	return true;
 }
 
+/* A predecessor has written it, and it must not be said twice. */
+static void
+drop_output(struct hf_sink *s, size_t n)
+{
+	struct evbuffer *out = bufferevent_get_output(s->conn->bev);
+
+	/* It stands alone: what was there before is in the hold. */
+	HF_CHECK(evbuffer_get_length(out) >= n);
+	evbuffer_drain(out, n);
+}
+
+static uint64_t
+hash(struct hf_str body)
+{
+	static const unsigned char key[crypto_shorthash_KEYBYTES];
+	uint64_t h;
+
+	crypto_shorthash(
+	    (unsigned char *)&h, (const unsigned char *)body.p, body.size, key);
+	return h;
+}
+
+/* A reply that may not fit into the hold at once can be made again; a part of
+ * it that the client has already is not sent twice. */
+static void
+keep_reply(struct hf_sink *s, struct hf_str body, size_t size)
+{
+	struct hf_held_reply was;
+
+	s->body_size = s->bodiless ? 0 : body.size;
+	s->head_size = size - (size_t)s->body_size;
+	if (s->resumed == NULL || !s->resumed->head) {
+		if (s->body_size > HF_REPLY_SMALL) {
+			s->reply = true;
+			s->body_hash = hash(body);
+		}
+		return;
+	}
+	hf_held_reply(s, &was);
+	if (was.any && was.size == s->body_size && was.hash == hash(body) &&
+	    was.sent < s->body_size) {
+		s->reply = true;
+		s->body_hash = was.hash;
+		drop_output(s, s->head_size + (size_t)was.sent);
+		s->head_size = was.head;
+		return;
+	}
+	hf_log(HF_LOG_ERROR, "front: resumed-reply-differs size=%llu",
+	    (unsigned long long)s->body_size);
+	s->finished = false;
+	hf_sink_abort(s);
+}
+
 void
 hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
     unsigned n, const char *content_type, struct hf_str body)
 {
 	struct evbuffer *out = NULL;
+	size_t before;
 	char size[24];
 
 	HF_CHECK(!s->started);
@@ -259,10 +319,12 @@ hf_sink_reply(struct hf_sink *s, int status, const struct hf_header *h,
 		count_out(s, body.size);
 	}
 	s->finished = true;
+	before = hf_conn_unsent(s->conn);
 	evhttp_request_set_on_complete_cb(s->ev, completed, s);
 	evhttp_send_reply(s->ev, status, phrase(status), out);
 	if (out != NULL)
 		evbuffer_free(out);
+	keep_reply(s, body, hf_conn_unsent(s->conn) - before);
 }
 
 /* --- streams --- */
@@ -271,10 +333,13 @@ void
 hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
     unsigned n, const char *content_type)
 {
+	size_t before;
+
 	HF_CHECK(!s->started);
 	s->started = true;
 	if (s->finished || s->conn == NULL)
 		return;
+	before = hf_conn_unsent(s->conn);
 	s->chunked = s->head->minor > 0;
 	if (!s->chunked) {
 		/* The end of the connection is the end of the stream; evhttp
@@ -290,6 +355,9 @@ hf_sink_start(struct hf_sink *s, int status, const struct hf_header *h,
 		s->chunked = false;
 	evhttp_request_set_on_complete_cb(s->ev, completed, s);
 	evhttp_send_reply_start(s->ev, status, phrase(status));
+	s->head_size = hf_conn_unsent(s->conn) - before;
+	if (s->resumed != NULL && s->resumed->head)
+		drop_output(s, s->head_size);
 }
 
 bool
@@ -304,7 +372,7 @@ hf_sink_backlog(const struct hf_sink *s)
 	size_t n = s->pending == NULL ? 0 : evbuffer_get_length(s->pending);
 
 	if (s->conn != NULL)
-		n += evbuffer_get_length(bufferevent_get_output(s->conn->bev));
+		n += hf_conn_unsent(s->conn);
 	return n;
 }
 

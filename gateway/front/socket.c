@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
@@ -36,27 +37,66 @@ static void ready(evutil_socket_t fd, short what, void *arg);
 
 /* --- writing --- */
 
+size_t
+hf_conn_unsent(const struct hf_conn *c)
+{
+	size_t n = evbuffer_get_length(bufferevent_get_output(c->bev));
+
+	return hf_held(c) ? n + hf_held_backlog(c) : n;
+}
+
+/* One write: bytes that left, 0: nothing waits, -1: not now, or never. */
+static ssize_t
+write_some(struct hf_conn *c)
+{
+	struct evbuffer *out = bufferevent_get_output(c->bev);
+	struct hf_str unsent;
+	ssize_t n;
+
+	if (!hf_held(c)) {
+		if (evbuffer_get_length(out) == 0)
+			return 0;
+		do
+			n = evbuffer_write(out, c->fd);
+		while (n < 0 && errno == EINTR);
+		return n;
+	}
+	hf_held_log(c);
+	unsent = hf_held_unsent(c);
+	if (unsent.size == 0)
+		return 0;
+	do
+		n = send(
+		    c->fd, unsent.p, unsent.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		c->out_sent += (uint64_t)n;
+		if (c->sink != NULL)
+			hf_sink_progress(c->sink);
+	}
+	return n;
+}
+
 /* Everything that waits leaves, as far as the kernel takes it. */
 void
 hf_conn_push(struct hf_conn *c)
 {
-	struct evbuffer *out = bufferevent_get_output(c->bev);
-	int n = 1;
+	bool any = false;
+	ssize_t n;
 
 	if (c->sink != NULL)
 		hf_sink_gather(c->sink);
-	if (evbuffer_get_length(out) == 0)
-		return;
-	while (n > 0 && evbuffer_get_length(out) > 0) {
-		do
-			n = evbuffer_write(out, c->fd);
-		while (n < 0 && errno == EINTR);
+	while ((n = write_some(c)) > 0)
+		any = true;
+	if (any) {
+		c->moved_us = hf_now_us();
+		hf_conn_arm(c);
 	}
 	if (n < 0 && errno != EAGAIN) {
 		hf_conn_close(c);
 		return;
 	}
-	if (evbuffer_get_length(out) > 0)
+	if (!any || hf_conn_unsent(c) > 0)
 		return;
 	/* evhttp goes on, and may free its connection. */
 	if ((bufferevent_get_enabled(c->bev) & EV_WRITE) != 0)
@@ -82,17 +122,20 @@ appetite(const struct hf_conn *c)
 	return left > READ_MOST ? READ_MOST : (size_t)left;
 }
 
-/* One read into evhttp's input.  Room beyond what is asked for lets libevent
+/* One read for evhttp's input: into the hold, if the connection is held; else
+ * into the input itself.  Room beyond what is asked for lets libevent
  * join the first bytes of a body with the rest. */
 static ssize_t
 take(struct hf_conn *c)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 	size_t most = appetite(c);
-	struct evbuffer_iovec v;
+	char *held = hf_held_room(c, &most);
+	struct evbuffer_iovec v = { held, most };
 	ssize_t n;
 
-	if (evbuffer_reserve_space(in,
+	if (held == NULL &&
+	    evbuffer_reserve_space(in,
 		(ev_ssize_t)(most < READ_ROOM ? READ_ROOM : most), &v, 1) != 1)
 		hf_check_failed("no memory", __FILE__, __LINE__);
 	do
@@ -108,7 +151,14 @@ take(struct hf_conn *c)
 	if ((size_t)n < most && !c->hung)
 		c->readable = false;
 	v.iov_len = (size_t)n;
-	HF_CHECK(evbuffer_commit_space(in, &v, 1) == 0);
+	c->consumed += (uint64_t)n;
+	if (held != NULL) {
+		c->in_size += (size_t)n;
+		HF_CHECK(evbuffer_add_reference(
+			     in, held, (size_t)n, NULL, NULL) == 0);
+	} else {
+		HF_CHECK(evbuffer_commit_space(in, &v, 1) == 0);
+	}
 	return n;
 }
 
@@ -118,7 +168,7 @@ end_of_input(struct hf_conn *c)
 {
 	c->hung = true;
 	c->readable = false;
-	if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+	if (hf_conn_unsent(c) == 0)
 		hf_conn_close(c);
 }
 
@@ -150,9 +200,7 @@ hf_conn_pull(struct hf_conn *c)
 		}
 		if (n == 0)
 			continue;
-		c->front->reading = c;
-		bufferevent_trigger(c->bev, EV_READ, 0);
-		c->front->reading = NULL;
+		hf_conn_deliver(c);
 	}
 }
 
