@@ -15,11 +15,15 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/hold.h"
 #include "base/log.h"
 
 #define LINGER_MS 1000 /* for the end of a finished exchange */
 #define GRACE_MS 1000  /* from a finish to its terminal marker */
-#define BACKLOG_MAX ((size_t)256 * 1024)
+/* Half of what the hold keeps of a client's output, and of the text that it
+ * carries and that is not on disk yet. */
+#define BACKLOG_MAX ((size_t)HF_HOLD_OUT / 2)
+#define UNSTORED_MAX ((size_t)HF_HOLD_TEXT / 2)
 
 static void on_event(void *arg, const struct hf_event *ev);
 
@@ -329,7 +333,10 @@ turn_deliver(struct hf_turn *t, const struct hf_event *ev)
 		t->told_us = hf_now_us();
 		t->surface->event(t->surface_arg, ev);
 	}
-	if (t->started && t->durable && !evtimer_pending(t->flush, NULL))
+	if (t->started && t->durable &&
+	    t->answer.text.size - t->flushed > UNSTORED_MAX)
+		event_active(t->flush, EV_TIMEOUT, 0);
+	else if (t->started && t->durable && !evtimer_pending(t->flush, NULL))
 		arm(t->flush, (int64_t)t->env->conf->gateway.flush_ms * 1000);
 	/* The client may have been lost in the middle of that. */
 	if (t->surface == NULL || t->attempt == NULL || t->paused)
