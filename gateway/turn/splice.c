@@ -377,9 +377,12 @@ put_cut(const struct hf_splice *s, size_t cut, struct hf_buf *out)
 	hf_buf_put(out, rest.p + from, rest.size - from);
 }
 
-/* Nothing was cut but perhaps an ellipsis: P and Q as neighbours. */
+/* Nothing was cut but perhaps an ellipsis: P and Q as neighbours.  Blanks are
+ * left out up to 'known' only: more of the head is there or not, as Q was
+ * split. */
 static void
-put_joined(const struct hf_splice *s, const struct lead *l, struct hf_buf *out)
+put_joined(const struct hf_splice *s, const struct lead *l, size_t known,
+    struct hf_buf *out)
 {
 	struct hf_str space = space_after(s), rest = rest_of(s, l->raw);
 	struct hf_char first, last;
@@ -389,7 +392,8 @@ put_joined(const struct hf_splice *s, const struct lead *l, struct hf_buf *out)
 		return;
 	if (space.size > 0) {
 		if (l->ellipsis || !has_line_end(space))
-			from = skip_blanks(rest, 0);
+			from = skip_blanks(
+			    (struct hf_str){ rest.p, known - l->raw }, 0);
 	} else {
 		first = hf_char_at(rest, 0);
 		last = hf_char_before(s->before, s->before.size);
@@ -447,7 +451,7 @@ decide(struct hf_splice *s, bool over, struct hf_buf *out)
 	if (lead.text == k.q.size) {
 		if (!over && !k.full)
 			return;
-		put_joined(s, &lead, out);
+		put_joined(s, &lead, k.q.size, out);
 	} else {
 		a = look_for_again(s, over, lead.text);
 		cut = s->head_at;
@@ -458,7 +462,7 @@ decide(struct hf_splice *s, bool over, struct hf_buf *out)
 		if (a == YES)
 			put_cut(s, cut, out);
 		else
-			put_joined(s, &lead, out);
+			put_joined(s, &lead, k.q.size, out);
 	}
 	s->decided = true;
 	hf_buf_free(&s->head);

@@ -4,7 +4,9 @@
  * white space, an ellipsis, or something that the client has as the end of P.
  * Words are not glued, sequences not cut.
  *
- * Input: a byte for the mode, two for the split, P, a byte 1, Q.
+ * Input: a byte for the mode, two for the split, P, a byte 1, Q.  They may be
+ * any bytes, although decoders give UTF-8 only: a split never makes the
+ * difference.
  */
 #include <config.h>
 

@@ -163,6 +163,16 @@ static const struct wire_case streams[] = {
 	{ "broken JSON", 200, SSE,
 	    S(START "event: content_block_delta\ndata: {\"type\":\n\n" STOP),
 	    true, "begin error(provider,bad_json,200,-1,,,)" },
+	{ "ill-formed UTF-8", 200, SSE, S(START TEXT("0") TD("0", "\xff")),
+	    true, "begin error(provider,bad_json,200,-1,,,)" },
+	{ "half a character", 200, SSE, S(START TEXT("0") TD("0", "a\xe6\x97")),
+	    true, "begin error(provider,bad_json,200,-1,,,)" },
+	{ "lone surrogates", 200, SSE,
+	    S(START TEXT("0") TD("0", "a\\ud83d") TD("0", "\\ude42b") BSTOP("0")
+		    DELTA("\"end_turn\"") STOP),
+	    true,
+	    "begin text(a\xef\xbf\xbd) text(\xef\xbf\xbd"
+	    "b) finish(stop) " USED " done" },
 	{ "tool cut by the limit", 200, SSE,
 	    S(START TOOL("0", "toolu_1", "f") JD("0", "{\\\"a\\\":") BSTOP("0")
 		    DELTA("\"max_tokens\"") STOP),

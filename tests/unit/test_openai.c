@@ -138,6 +138,16 @@ static const struct wire_case streams[] = {
 	{ "ill-formed UTF-8", 200, SSE,
 	    S("data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n"),
 	    true, "error(provider,bad_json,200,-1,,,)" },
+	{ "half a character", 200, SSE,
+	    S("data: "
+	      "{\"choices\":[{\"delta\":{\"content\":\"a\xe6\x97\"}}]}\n\n"),
+	    true, "error(provider,bad_json,200,-1,,,)" },
+	{ "lone surrogates", 200, SSE,
+	    S(CH("{\"content\":\"a\\ud83d\"}", "null")
+		    CH("{\"content\":\"\\ude42b\"}", "\"stop\"") DONE),
+	    true,
+	    "begin text(a\xef\xbf\xbd) text(\xef\xbf\xbd"
+	    "b) finish(stop) done" },
 	{ "not an object", 200, SSE, S(D("17")), true,
 	    "error(provider,bad_event,200,-1,,,)" },
 	{ "empty data", 200, SSE,

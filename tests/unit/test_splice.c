@@ -346,6 +346,27 @@ test_bounds(void **state)
 	hf_buf_free(&out);
 }
 
+/* Blanks past what is looked at are the same, however they come: what comes
+ * after the decision is passed on. */
+static void
+test_blanks(void **state)
+{
+	char q[HF_SPLICE_HEAD + 32];
+	struct hf_str rest = { q + HF_SPLICE_HEAD, 0 };
+
+	(void)state;
+	memset(q, ' ', sizeof(q));
+	for (size_t n = 0; n < sizeof(q); n++) {
+		rest.size = n > HF_SPLICE_HEAD ? n - HF_SPLICE_HEAD : 0;
+		check(HID, HF_STR("one two "), (struct hf_str){ q, n }, rest);
+		check(INS, HF_STR("one two "), (struct hf_str){ q, n }, rest);
+	}
+	/* The last byte begins a character. */
+	q[HF_SPLICE_HEAD + 31] = (char)0xe6;
+	check(HID, HF_STR("one two "), (struct hf_str){ q, sizeof(q) },
+	    (struct hf_str){ rest.p, 32 });
+}
+
 int
 main(void)
 {
@@ -355,6 +376,7 @@ main(void)
 		cmocka_unit_test(test_long_overlap),
 		cmocka_unit_test(test_is_let_go_early),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_blanks),
 	};
 
 	return cmocka_run_group_tests_name("splice", t, NULL, NULL);
