@@ -537,7 +537,6 @@ begin_continuing(struct hf_turn *t, struct hf_attempt *a, struct hf_error *e)
 		return hf_fail(e, HF_EINVAL, "no memory");
 	hf_splice_init(&t->splice, mode, before);
 	t->continuing = true;
-	turn_expect_space(t);
 	hf_count(t->env->shm, HF_C_continuations, 1);
 	return 0;
 }

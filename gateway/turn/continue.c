@@ -53,15 +53,9 @@ turn_may_continue(const struct hf_turn *t, enum hf_class cls)
 }
 
 static bool
-ends_in_space(struct hf_str s)
-{
-	return s.size > 0 && strchr(SPACES, s.p[s.size - 1]) != NULL;
-}
-
-static bool
 is_blank(struct hf_str s)
 {
-	while (ends_in_space(s))
+	while (s.size > 0 && strchr(SPACES, s.p[s.size - 1]) != NULL)
 		s.size--;
 	return s.size == 0;
 }
@@ -77,9 +71,9 @@ turn_continue_mode(const struct hf_turn *t, const struct hf_conf_target *target,
 	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
 		can = can && env->no_prefill[i] != target;
 	*prefill = can;
-	if (can) /* that one says again what it was given */
+	if (can) /* that one says again what it was given, however short */
 		*mode = target->call.prefill == HF_PREFILL_MISTRAL ?
-		    HF_SPLICE_INSTRUCTION :
+		    HF_SPLICE_HIDDEN :
 		    HF_SPLICE_PREFILL;
 	else
 		*mode = t->in.route->continuation == HF_CONTINUE_HIDDEN ||
@@ -115,32 +109,9 @@ pass(struct hf_turn *t, size_t size)
 	hf_buf_consume(&t->held, size);
 }
 
-/* A prefilled message loses the white space at its end on the way to the model
- * (some APIs refuse it there), and the model may say it again. */
-void
-turn_expect_space(struct hf_turn *t)
-{
-	t->trim_space = t->splice.mode == HF_SPLICE_PREFILL &&
-	    ends_in_space(hf_buf_str(&t->answer.text));
-}
-
-static struct hf_str
-trim_space(struct hf_turn *t, struct hf_str text)
-{
-	while (t->trim_space && text.size > 0 &&
-	    memchr(SPACES, text.p[0], sizeof(SPACES) - 1) != NULL) {
-		text.p++;
-		text.size--;
-	}
-	if (text.size > 0)
-		t->trim_space = false;
-	return text;
-}
-
 void
 turn_take_text(struct hf_turn *t, struct hf_str text)
 {
-	text = trim_space(t, text);
 	if (t->continuing)
 		hf_splice_feed(&t->splice, text, &t->held);
 	else
@@ -175,5 +146,4 @@ turn_forget_held(struct hf_turn *t)
 	hf_buf_reset(&t->held);
 	hf_splice_free(&t->splice);
 	t->continuing = false;
-	t->trim_space = false;
 }

@@ -120,7 +120,7 @@ add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 		    "answer that broke off");
 		goto out;
 	}
-	if (mode == HF_SPLICE_HIDDEN)
+	if (mode == HF_SPLICE_HIDDEN && !in->prefill)
 		goto out;
 	hf_item_text_body(hf_buf_str(&text), HF_STR_NONE, &body, &norm);
 	if (item != NULL) {

@@ -362,6 +362,13 @@ space_after(const struct hf_splice *s)
 		s->before.size - s->before_end };
 }
 
+static bool
+starts_with(struct hf_str s, struct hf_str start)
+{
+	return s.size >= start.size &&
+	    (start.size == 0 || memcmp(s.p, start.p, start.size) == 0);
+}
+
 /* After a cut: white space that P ends with is not said twice. */
 static void
 put_cut(const struct hf_splice *s, size_t cut, struct hf_buf *out)
@@ -369,8 +376,7 @@ put_cut(const struct hf_splice *s, size_t cut, struct hf_buf *out)
 	struct hf_str space = space_after(s), rest = rest_of(s, cut);
 	size_t from = 0;
 
-	if (space.size > 0 && rest.size >= space.size &&
-	    memcmp(rest.p, space.p, space.size) == 0)
+	if (starts_with(rest, space))
 		from = space.size;
 	if (space.size > 0 && (from == 0 || !has_line_end(space)))
 		from = skip_blanks(rest, from);
@@ -405,6 +411,26 @@ put_joined(const struct hf_splice *s, const struct lead *l, size_t known,
 	hf_buf_put(out, rest.p + from, rest.size - from);
 }
 
+/* After a prefill.  The white space that P ends with may not have reached the
+ * model, which then begins with it: it is not said twice.  Anything else, such
+ * as the indentation of the next line, is Q's own. */
+static void
+put_prefilled(const struct hf_splice *s, size_t known, struct hf_buf *out)
+{
+	struct hf_str space = space_after(s), rest = rest_of(s, 0);
+	struct hf_str lead = { rest.p,
+		skip_space((struct hf_str){ rest.p, known }, 0) };
+	size_t from = 0;
+
+	if (starts_with(lead, space))
+		from = space.size;
+	else if (starts_with(space, lead))
+		from = lead.size;
+	else if (!has_line_end(space))
+		from = skip_blanks(lead, 0);
+	hf_buf_put(out, rest.p + from, rest.size - from);
+}
+
 /* The most of Q that is held: twice P, as its white space may be longer. */
 static size_t
 head_max(const struct hf_splice *s)
@@ -431,41 +457,64 @@ look_for_again(struct hf_splice *s, bool over, size_t text)
 	return a;
 }
 
+static struct known
+what_is_known(const struct hf_splice *s, bool over)
+{
+	struct known k = { hf_buf_str(&s->head), over, false };
+
+	if (k.q.size > HF_SPLICE_HEAD || (k.q.size == HF_SPLICE_HEAD && !over))
+		k = (struct known){ { k.q.p, HF_SPLICE_HEAD }, false, true };
+	if (!k.over)
+		k.q.size = hf_char_whole(k.q);
+	return k;
+}
+
+static bool
+decide_prefilled(
+    const struct hf_splice *s, const struct known *k, struct hf_buf *out)
+{
+	if (skip_space(k->q, 0) == k->q.size && !k->over && !k->full)
+		return false;
+	put_prefilled(s, k->q.size, out);
+	return true;
+}
+
+static bool
+decide_joined(
+    struct hf_splice *s, const struct known *k, bool over, struct hf_buf *out)
+{
+	struct lead lead = find_lead(k->q);
+	enum answer a;
+	size_t cut;
+
+	if (lead.text == k->q.size) {
+		if (!k->over && !k->full)
+			return false;
+		put_joined(s, &lead, k->q.size, out);
+		return true;
+	}
+	a = look_for_again(s, over, lead.text);
+	cut = s->head_at;
+	if (a == NO)
+		a = find_overlap(s, k, lead.text, &cut);
+	if (a == YES)
+		put_cut(s, cut, out);
+	else if (a == NO)
+		put_joined(s, &lead, k->q.size, out);
+	return a != MAYBE;
+}
+
 /* Let the head go if it is clear what it is. */
 static void
 decide(struct hf_splice *s, bool over, struct hf_buf *out)
 {
-	struct known k = { hf_buf_str(&s->head), over, false };
-	struct lead lead;
-	enum answer a;
-	size_t cut = 0;
+	struct known k = what_is_known(s, over);
 
-	if (k.q.size > HF_SPLICE_HEAD ||
-	    (k.q.size == HF_SPLICE_HEAD && !over)) {
-		k = (struct known){ { k.q.p, HF_SPLICE_HEAD }, false, true };
-		k.q.size = hf_char_whole(k.q);
-	} else if (!over) {
-		k.q.size = hf_char_whole(k.q);
-	}
-	lead = find_lead(k.q);
-	if (lead.text == k.q.size) {
-		if (!over && !k.full)
-			return;
-		put_joined(s, &lead, k.q.size, out);
-	} else {
-		a = look_for_again(s, over, lead.text);
-		cut = s->head_at;
-		if (a == NO)
-			a = find_overlap(s, &k, lead.text, &cut);
-		if (a == MAYBE)
-			return;
-		if (a == YES)
-			put_cut(s, cut, out);
-		else
-			put_joined(s, &lead, k.q.size, out);
-	}
-	s->decided = true;
-	hf_buf_free(&s->head);
+	s->decided = s->mode == HF_SPLICE_PREFILL ?
+	    decide_prefilled(s, &k, out) :
+	    decide_joined(s, &k, over, out);
+	if (s->decided)
+		hf_buf_free(&s->head);
 }
 
 /* --- the interface -------------------------------------------------------- */
@@ -502,14 +551,15 @@ hf_splice_init(
 	s->mode = mode;
 	s->before = before;
 	hf_buf_init(&s->head, HF_BUF_NOCAP);
-	s->decided = mode == HF_SPLICE_PREFILL || before.size == 0;
-	if (s->decided)
-		return;
 	for (size_t at = 0; at < before.size; at += c.size) {
 		c = hf_char_at(before, at);
 		if (c.kind != HF_CHAR_SPACE)
 			s->before_end = at + c.size;
 	}
+	s->decided = before.size == 0 ||
+	    (mode == HF_SPLICE_PREFILL && s->before_end == before.size);
+	if (s->decided || mode == HF_SPLICE_PREFILL)
+		return;
 	set_tail(s);
 	s->before_at = find_lead(before).text;
 	s->again = s->before_at < s->before_end &&

@@ -5,9 +5,11 @@
  * whole answer again.  Bytes in, bytes out; any split of Q gives the same
  * text; pure.
  *
- * After a prefill, or without a P, nothing is trimmed and nothing is put
- * between.  Otherwise Q is held until it is clear which of these it is, mostly
- * a word or two, at most HF_SPLICE_HEAD bytes:
+ * After a prefill, or without a P, nothing is put between and nothing is
+ * trimmed, but for the white space that P ends with: it may not have reached
+ * the model, and is cut where Q says it again.  Otherwise Q is held until it is
+ * clear which of these it is, mostly a word or two, at most HF_SPLICE_HEAD
+ * bytes:
  *   - white space and an ellipsis before Q's first word are not compared; the
  *     ellipsis is cut in any case;
  *   - a Q that begins with the whole of P (white space folded) is P said

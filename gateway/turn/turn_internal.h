@@ -123,8 +123,6 @@ struct hf_turn {
 	enum hf_release_mode release;
 	bool continuing;	 /* the attempt goes on with the text */
 	struct hf_splice splice; /* if continuing */
-	bool trim_space;	 /* white space that begins it is one
-				  * too much */
 	bool prefill_off;	 /* a target refused it in this turn */
 	unsigned first_target;	 /* that the response headers name */
 	bool paused;
@@ -174,15 +172,14 @@ int turn_check_head(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
 /* continue.c */
 /* May the answer that broke off be finished by another call? */
 bool turn_may_continue(const struct hf_turn *t, enum hf_class cls);
-/* How a target would go on; false: it cannot. */
+/* How a target would go on, and whether it is given the partial answer as a
+ * prefill (hidden: it says that again); false: it cannot. */
 bool turn_continue_mode(const struct hf_turn *t,
     const struct hf_conf_target *target, enum hf_splice_mode *mode,
     bool *prefill);
 /* This target refuses to go on with an assistant message. */
 void turn_no_prefill(
     struct hf_turn_env *env, const struct hf_conf_target *target);
-/* A continuation begins: may its first white space be one too much? */
-void turn_expect_space(struct hf_turn *t);
 /* Take text of the current attempt: through the seam and the gate. */
 void turn_take_text(struct hf_turn *t, struct hf_str text);
 /* The answer is whole (or a tool call follows): nothing is held any more. */

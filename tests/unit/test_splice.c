@@ -39,6 +39,23 @@ static const struct row rows[] = {
 	{ PRE, "Hello Zelmira, order 42 is pac", "ked.", "ked." },
 	{ PRE, "a b c d e f g", " e f g", " e f g" },
 	{ PRE, "a b c d e f g ", "...h", "...h" },
+	/* ... but white space is not said twice. */
+	{ PRE, "one ", " two", "two" },
+	{ PRE, "one ", "two", "two" },
+	{ PRE, "one ", "\n\ntwo", "\n\ntwo" },
+	{ PRE, "one ", "   two", "  two" },
+	{ PRE, "one  ", " two", "two" },
+	{ PRE, "one \t", "  two", "two" },
+	{ PRE, "one", " two", " two" },
+	{ PRE, "one ", "", "" },
+	{ PRE, "one ", " ", "" },
+	{ PRE, "if (x) {\n", "\n\treturn", "\treturn" },
+	{ PRE, "if (x) {\n", "\treturn", "\treturn" },
+	{ PRE, "if (x) {\n\t", "\n\treturn", "return" },
+	{ PRE, "if (x) {\n\t", "return", "return" },
+	{ PRE, "Sure.\n\n", "\nFine", "Fine" },
+	{ PRE, "Sure.\n", "\n\nFine", "\nFine" },
+	{ PRE, "one\xc2\xa0", "\xc2\xa0two", "two" },
 	{ INS, "", "... well", "... well" },
 	{ HID, "", " Hello", " Hello" },
 	/* One space, and only where it belongs. */
@@ -287,6 +304,7 @@ test_is_let_go_early(void **state)
 		{ INS, "Hello ", "..", "a", "..a" },
 		{ INS, "Hello ", "...  ", "a", "a" },
 		{ PRE, "Hello Zelmira, order 42 is ", "", "o", "o" },
+		{ PRE, "Hello Zelmira, order 42 is ", " ", "o", "o" },
 	};
 	struct hf_splice s;
 	struct hf_buf out;
@@ -360,6 +378,7 @@ test_blanks(void **state)
 		rest.size = n > HF_SPLICE_HEAD ? n - HF_SPLICE_HEAD : 0;
 		check(HID, HF_STR("one two "), (struct hf_str){ q, n }, rest);
 		check(INS, HF_STR("one two "), (struct hf_str){ q, n }, rest);
+		check(PRE, HF_STR("one two\t"), (struct hf_str){ q, n }, rest);
 	}
 	/* The last byte begins a character. */
 	q[HF_SPLICE_HEAD + 31] = (char)0xe6;
