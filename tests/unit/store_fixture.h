@@ -6,7 +6,6 @@
 #ifndef HF_TESTS_STORE_FIXTURE_H
 #define HF_TESTS_STORE_FIXTURE_H
 
-#include "store/inspect.h"
 #include "store/keep.h"
 #include "store/store.h"
 

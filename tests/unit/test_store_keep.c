@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "store/migrate.h"
+#include "store/inspect.h"
 #include "tests/unit/store_fixture.h"
 
 static struct hf_begun

@@ -18,6 +18,7 @@
 #include "store/db.h"
 #include "store/internal.h"
 #include "store/migrate.h"
+#include "store/inspect.h"
 #include "tests/unit/store_fixture.h"
 
 static void
