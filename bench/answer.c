@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "bench/format.h"
+#include "bench/recital.h"
 #include "bench/rng.h"
 #include "bench/suite.h"
 
@@ -135,54 +137,119 @@ declared(json_t *tools, struct hf_str name)
 	return false;
 }
 
+/* The rest of a line that begins with 'mark'; .p NULL: it does not. */
+static struct hf_str
+after(struct hf_str line, const char *mark)
+{
+	size_t n = strlen(mark);
+
+	if (line.size <= n || memcmp(line.p, mark, n) != 0)
+		return HF_STR_NONE;
+	return (struct hf_str){ line.p + n, line.size - n };
+}
+
+/* Splits "NAME REST" of a declared tool. */
+static bool
+split_name(
+    struct hf_str s, json_t *tools, struct hf_str *name, struct hf_str *rest)
+{
+	const char *space = s.p == NULL ? NULL : memchr(s.p, ' ', s.size);
+
+	if (space == NULL)
+		return false;
+	*name = (struct hf_str){ s.p, (size_t)(space - s.p) };
+	*rest = (struct hf_str){ space + 1, s.size - name->size - 1 };
+	return declared(tools, *name);
+}
+
+static json_t *
+make_call(struct hf_str name, struct hf_str arguments)
+{
+	return json_pack("{s:s%,s:s%}", "name", name.p, name.size, "arguments",
+	    arguments.p, arguments.size);
+}
+
 /* "!call NAME JSON" on a line: the call, or NULL. */
 static json_t *
 parse_call(struct hf_str line, json_t *tools)
 {
-	static const char mark[] = "!call ";
-	const char *name = line.p + sizeof(mark) - 1, *args;
-	struct hf_str n;
+	struct hf_str name, args;
 	json_t *parsed;
 
-	if (line.size < sizeof(mark) ||
-	    memcmp(line.p, mark, sizeof(mark) - 1) != 0)
+	if (!split_name(after(line, "!call "), tools, &name, &args))
 		return NULL;
-	args = memchr(name, ' ', line.size - (sizeof(mark) - 1));
-	if (args == NULL)
+	parsed = json_loadb(args.p, args.size, 0, NULL);
+	if (parsed == NULL)
 		return NULL;
-	n = (struct hf_str){ name, (size_t)(args - name) };
-	args++;
-	parsed = json_loadb(args, line.size - (size_t)(args - line.p), 0, NULL);
-	if (parsed == NULL || !declared(tools, n)) {
-		json_decref(parsed);
-		return NULL;
-	}
 	json_decref(parsed);
-	return json_pack("{s:s%,s:s%}", "name", n.p, n.size, "arguments", args,
-	    line.size - (size_t)(args - line.p));
+	return make_call(name, args);
 }
 
-static json_t *
-find_calls(struct hf_str text, json_t *tools)
+char *
+hf_answer_arguments(struct hf_str fact)
 {
-	json_t *calls = NULL;
+	char *note = hf_recital_note(fact), *text;
+	json_t *o =
+	    json_pack("{s:s%,s:s}", "fact", fact.p, fact.size, "note", note);
+
+	text = json_dumps(o, JSON_COMPACT);
+	HF_CHECK(text != NULL);
+	json_decref(o);
+	free(note);
+	return text;
+}
+
+static struct hf_str find_fact(
+    json_t *view, const struct hf_template *t, json_t *facts);
+
+/* "!fetch NAME PROBE" on a line: the call, or NULL. */
+static json_t *
+parse_fetch(struct hf_str line, json_t *view, json_t *tools)
+{
+	struct hf_str name, probe, fact;
+	const struct hf_template *t;
+	char *args;
+	json_t *c;
+
+	if (!split_name(after(line, "!fetch "), tools, &name, &probe))
+		return NULL;
+	t = hf_answer_probe(probe);
+	if (t == NULL)
+		return NULL;
+	fact = find_fact(view, t, NULL);
+	args = hf_answer_arguments(fact.p == NULL ? HF_STR("unknown") : fact);
+	c = make_call(name, hf_str(args));
+	free(args);
+	return c;
+}
+
+/* Calls, and what is said before them, of the lines of 'text'. */
+static void
+find_calls(struct hf_answer *a, struct hf_str text, json_t *view, json_t *tools)
+{
+	struct hf_str said = HF_STR_NONE;
 	size_t at = 0;
 
 	while (at < text.size) {
 		const char *end = memchr(text.p + at, '\n', text.size - at);
 		size_t size = end == NULL ? text.size - at :
 					    (size_t)(end - (text.p + at));
-		json_t *c =
-		    parse_call((struct hf_str){ text.p + at, size }, tools);
+		struct hf_str line = { text.p + at, size };
+		json_t *c = parse_call(line, tools);
 
+		if (c == NULL)
+			c = parse_fetch(line, view, tools);
 		if (c != NULL) {
-			if (calls == NULL)
-				calls = json_array();
-			json_array_append_new(calls, c);
+			if (a->calls == NULL)
+				a->calls = json_array();
+			json_array_append_new(a->calls, c);
+		} else if (said.p == NULL) {
+			said = after(line, "!say ");
 		}
 		at += size + 1;
 	}
-	return calls;
+	if (a->calls != NULL && said.p != NULL)
+		a->text = hf_xstrndup(said.p, said.size);
 }
 
 /* What a set says by a text; NULL: the text is not there. */
@@ -194,19 +261,17 @@ look_up(json_t *set, struct hf_str text)
 	return json_object_get(set, text.p);
 }
 
-/* A probe: 't', or one of a published set with 'facts' that it asks for. */
-static char *
-answer_probe(json_t *view, const struct hf_template *t, json_t *facts)
+/* The last fact that the caller stated by template 't', or, in a published
+ * set, by one of 'facts'. */
+static struct hf_str
+find_fact(json_t *view, const struct hf_template *t, json_t *facts)
 {
-	struct hf_str fact = HF_STR_NONE;
-	struct hf_buf b;
+	struct hf_str fact = HF_STR_NONE, f;
 	json_t *m;
 	size_t i;
 
 	json_array_foreach(view, i, m)
 	{
-		struct hf_str f;
-
 		if (!has_role(m, "user"))
 			continue;
 		f = t == NULL ? hf_json_str(look_up(facts, text_of(m))) :
@@ -214,13 +279,72 @@ answer_probe(json_t *view, const struct hf_template *t, json_t *facts)
 		if (f.p != NULL)
 			fact = f;
 	}
+	return fact;
+}
+
+/* A probe: 't', or one of a published set with 'facts' that it asks for. */
+static char *
+answer_probe(json_t *view, const struct hf_template *t, json_t *facts)
+{
+	struct hf_str fact = find_fact(view, t, facts);
+
 	if (fact.p == NULL)
 		return hf_xstrdup(HF_ANSWER_UNKNOWN);
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	hf_buf_puts(&b, "You told me: ");
-	hf_buf_putstr(&b, fact);
-	hf_buf_puts(&b, ".");
-	return take_text(&b);
+	return hf_format("You told me: %.*s.", HF_STR_ARG(fact));
+}
+
+static bool
+ends_in(struct hf_str s, const char *end)
+{
+	size_t n = strlen(end);
+
+	return s.size >= n && memcmp(s.p + s.size - n, end, n) == 0;
+}
+
+/* The template whose probe, perhaps behind other words, is to be answered at
+ * length, or NULL. */
+static const struct hf_template *
+long_probe(struct hf_str text)
+{
+	static const char end[] = HF_AT_LENGTH;
+
+	if (!ends_in(text, end))
+		return NULL;
+	text.size -= sizeof(end) - 1;
+	for (unsigned i = 0; i < hf_n_templates; i++)
+		if (ends_in(text, hf_templates[i].probe))
+			return &hf_templates[i];
+	return NULL;
+}
+
+static char *
+answer_at_length(json_t *view, const struct hf_template *t)
+{
+	struct hf_str fact = find_fact(view, t, NULL);
+	unsigned n = 0;
+	json_t *m;
+	size_t i;
+
+	if (fact.p == NULL)
+		return hf_xstrdup(HF_ANSWER_UNKNOWN);
+	json_array_foreach(view, i, m) n += has_role(m, "user");
+	return hf_recital(fact, n);
+}
+
+static char *
+echo(json_t *view)
+{
+	static const char opening[] = HF_RECITAL_OPENING;
+
+	for (size_t i = json_array_size(view); i > 0; i--) {
+		json_t *m = json_array_get(view, i - 1);
+		struct hf_str s = text_of(m);
+
+		if (has_role(m, "assistant") && s.size >= sizeof(opening) - 1 &&
+		    memcmp(s.p, opening, sizeof(opening) - 1) == 0)
+			return hf_xstrndup(s.p, s.size);
+	}
+	return hf_xstrdup(HF_ANSWER_UNKNOWN);
 }
 
 static const char *
@@ -237,16 +361,28 @@ fixed_answer(struct hf_str text, const struct hf_lore *lore)
 	return NULL;
 }
 
+/* By the wording of our own suites; NULL: it is none of it. */
+static char *
+worded_answer(json_t *view, struct hf_str text)
+{
+	const struct hf_template *t = hf_answer_probe(text);
+
+	if (t != NULL)
+		return answer_probe(view, t, NULL);
+	t = long_probe(text);
+	if (t != NULL)
+		return answer_at_length(view, t);
+	return hf_str_is(text, HF_ECHO_PROBE) ? echo(view) : NULL;
+}
+
 void
 hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
     const struct hf_lore *lore)
 {
 	size_t n = json_array_size(view);
 	struct hf_str text = hf_view_last_user(view);
-	const struct hf_template *t = NULL;
 	const char *fixed;
-	json_t *facts = NULL;
-	struct hf_buf b;
+	json_t *facts;
 
 	a->text = NULL;
 	a->calls = NULL;
@@ -254,26 +390,21 @@ hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
 		a->text = tool_results(view);
 		return;
 	}
-	a->calls = find_calls(text, tools);
+	find_calls(a, text, view, tools);
 	if (a->calls != NULL)
 		return;
-	if (lore == NULL)
-		t = hf_answer_probe(text);
-	else
+	if (lore == NULL) {
+		a->text = worded_answer(view, text);
+	} else {
 		facts = look_up(lore->fact, text);
-	if (t != NULL || facts != NULL) {
-		a->text = answer_probe(view, t, facts);
-		return;
+		if (facts != NULL)
+			a->text = answer_probe(view, NULL, facts);
 	}
+	if (a->text != NULL)
+		return;
 	fixed = fixed_answer(text, lore);
-	if (fixed != NULL) {
-		a->text = hf_xstrdup(fixed);
-		return;
-	}
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	hf_buf_puts(&b, "I heard: ");
-	hf_buf_putstr(&b, text);
-	a->text = take_text(&b);
+	a->text = fixed != NULL ? hf_xstrdup(fixed) :
+				  hf_format("I heard: %.*s", HF_STR_ARG(text));
 }
 
 void

@@ -5,9 +5,16 @@
  *
  *   tool results last      "Tool results: NAME = TEXT; NAME = TEXT."
  *   "!call NAME JSON" lines, each a declared tool: those calls, in parallel
+ *   "!fetch NAME PROBE"    a call with the probe's fact in its arguments, or
+ *                          with "unknown"
+ *   "!say TEXT" before such lines: that text before the calls
  *   a probe                the fact, if a received user message states it by
  *                          the probe's template (the last one wins), else
  *                          "I don't have that information."
+ *   a probe to be answered at length
+ *                          the same with the fact in a recital.h, which the
+ *                          number of received user messages varies
+ *   HF_ECHO_PROBE          the last such answer that was received
  *   a small-talk question  the set's own answer
  *   a statement of a fact  an acknowledgement
  *   anything else          "I heard: TEXT"
@@ -36,7 +43,7 @@ struct hf_lore;
  * where they apply.
  */
 struct hf_answer {
-	char *text;    /* NULL when there are only calls */
+	char *text;    /* comes before calls; NULL when there are only calls */
 	json_t *calls; /* [{"name","arguments"}] or NULL */
 };
 
@@ -52,6 +59,8 @@ const char *hf_answer_ack(struct hf_str statement);
 struct hf_str hf_answer_fact(const struct hf_template *t, struct hf_str text);
 /* The template that this text is the probe of, or NULL. */
 const struct hf_template *hf_answer_probe(struct hf_str text);
+/* What "!fetch" makes: {"fact":F,"note":N} for this fact; caller frees. */
+char *hf_answer_arguments(struct hf_str fact);
 /* The text of the last user message; .p NULL: none. */
 struct hf_str hf_view_last_user(json_t *view);
 

@@ -183,7 +183,7 @@ anthropic_plain(struct hf_buf *out, const struct hf_reply *p)
 	json_t *content = json_array(), *c, *o;
 	size_t i;
 
-	if (a->text != NULL)
+	if (a->text != NULL && a->text[0] != '\0')
 		json_array_append_new(content,
 		    json_pack("{s:s,s:s}", "type", "text", "text", a->text));
 	json_array_foreach(a->calls, i, c)
@@ -223,47 +223,55 @@ put_stop(struct hf_buf *out, unsigned index)
 		(int)index));
 }
 
+/* Block 0; it ends behind the last piece of text where calls follow. */
 static void
-put_text(struct hf_stream *out, const char *text)
+put_text(struct hf_stream *out, const struct hf_reply *p)
 {
+	const char *text = p->answer->text;
+	struct hf_buf *end = &out->finish;
+
 	put_start(
 	    &out->head, 0, json_pack("{s:s,s:s}", "type", "text", "text", ""));
 	put_event(&out->head, json_pack("{s:s}", "type", "ping"));
-	while (*text != '\0') {
-		size_t n = hf_piece_size(text);
+	for (size_t at = 0, n; text[at] != '\0'; at += n) {
+		struct hf_buf *b;
 
-		put_event(hf_stream_add(out),
+		n = hf_piece_size(text, at, p->split.text);
+		b = hf_stream_add(out, false, at + n);
+		put_event(b,
 		    json_pack("{s:s,s:i,s:{s:s,s:s%}}", "type",
 			"content_block_delta", "index", 0, "delta", "type",
-			"text_delta", "text", text, n));
-		text += n;
+			"text_delta", "text", text + at, n));
+		if (p->answer->calls != NULL)
+			end = b;
 	}
-	put_stop(&out->tail, 0);
+	put_stop(end, 0);
 }
 
 static void
 put_call(struct hf_stream *out, const struct hf_reply *p, size_t i, json_t *c)
 {
 	struct hf_str args = hf_json_str(json_object_get(c, "arguments"));
-	size_t half = args.size / 2;
-	struct hf_buf id, *b = hf_stream_add(out);
+	size_t end[HF_FRAGMENTS], at = 0;
+	unsigned n = hf_fragments(args, i, &p->split, end);
+	unsigned index = (unsigned)i + (p->answer->text != NULL);
+	struct hf_buf id, *b;
 
 	call_id(&id, p, i);
-	put_start(b, (unsigned)i,
+	put_start(hf_stream_add(out, true, i == 0 ? 0 : args.size), index,
 	    json_pack("{s:s,s:s,s:O,s:{}}", "type", "tool_use", "id", id.data,
 		"name", json_object_get(c, "name"), "input"));
 	hf_buf_free(&id);
-	/* In two fragments, split between characters. */
-	while (half < args.size && ((unsigned char)args.p[half] & 0xc0) == 0x80)
-		half++;
-	for (int k = 0; k < 2; k++)
-		put_event(b = hf_stream_add(out),
+	for (unsigned k = 0; k < n; at = end[k++]) {
+		b = hf_stream_add(out, true, end[k]);
+		put_event(b,
 		    json_pack("{s:s,s:i,s:{s:s,s:s%}}", "type",
-			"content_block_delta", "index", (int)i, "delta", "type",
-			"input_json_delta", "partial_json",
-			k == 0 ? args.p : args.p + half,
-			k == 0 ? half : args.size - half));
-	put_stop(b, (unsigned)i);
+			"content_block_delta", "index", (int)index, "delta",
+			"type", "input_json_delta", "partial_json", args.p + at,
+			end[k] - at));
+		if (k + 1 == n)
+			put_stop(b, index);
+	}
 }
 
 static void
@@ -279,9 +287,9 @@ anthropic_stream(struct hf_stream *out, const struct hf_reply *p)
 		"message", "role", "assistant", "model", p->model, "content",
 		"stop_reason", "stop_sequence", "usage", usage_object(p, 1)));
 	if (a->text != NULL)
-		put_text(out, a->text);
+		put_text(out, p);
 	json_array_foreach(a->calls, i, c) put_call(out, p, i, c);
-	put_event(&out->tail,
+	put_event(&out->finish,
 	    json_pack("{s:s,s:{s:s,s:n},s:{s:i}}", "type", "message_delta",
 		"delta", "stop_reason",
 		a->calls == NULL ? "end_turn" : "tool_use", "stop_sequence",

@@ -58,6 +58,19 @@ says_itself(const struct hf_conv *own, const char *mark)
 	return false;
 }
 
+/* "CB-" may also begin a fact. */
+static bool
+is_canary(const char *p)
+{
+	if (memcmp(p, "CB-", 3) != 0)
+		return false;
+	for (unsigned i = 3; i < HF_CANARY_SIZE - 1; i++)
+		if (!((p[i] >= '0' && p[i] <= '9') ||
+			(p[i] >= 'A' && p[i] <= 'Z')))
+			return false;
+	return true;
+}
+
 unsigned
 hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
     const struct hf_conv *own, const char *canary)
@@ -77,7 +90,7 @@ hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 			    memcmp(p, c->mark, size) == 0 &&
 			    !says_itself(own, c->mark);
 		}
-		if (left >= HF_CANARY_SIZE - 1 && memcmp(p, "CB-", 3) == 0)
+		if (left >= HF_CANARY_SIZE - 1 && is_canary(p))
 			n += memcmp(p, canary, HF_CANARY_SIZE - 1) != 0;
 	}
 	return n;

@@ -6,9 +6,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include "bench/dialect.h"
+#include "bench/resume.h"
 
 static int HF_PRINTF(2, 3) bad(struct hf_refusal *r, const char *fmt, ...)
 {
@@ -334,9 +336,35 @@ check_tool_order(struct hf_refusal *r, json_t *messages, bool tools)
 	return rc;
 }
 
+/* An assistant's message at the end: most models take none. */
 static int
-check_messages(struct hf_refusal *r, json_t *messages, bool tools)
+check_prefill(struct hf_refusal *r, json_t *body)
 {
+	json_t *messages = json_object_get(body, "messages");
+	json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+	char *text = hf_parts_text(json_object_get(last, "content"));
+	size_t n = strlen(text);
+	bool space = n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL;
+
+	free(text);
+	if (!hf_model_prefills(hf_json_str(json_object_get(body, "model")))) {
+		bad(r,
+		    "This model does not support assistant message prefill. "
+		    "The conversation must end with a user message.");
+		r->prefill = true;
+		return -1;
+	}
+	return space ?
+	    bad(r,
+		"messages: final assistant content cannot end with trailing "
+		"whitespace") :
+	    0;
+}
+
+static int
+check_messages(struct hf_refusal *r, json_t *body, bool tools)
+{
+	json_t *messages = json_object_get(body, "messages");
 	static const char *const keys[] = { "role", "content", NULL };
 	json_t *m;
 	size_t i, n = json_array_size(messages);
@@ -369,11 +397,8 @@ check_messages(struct hf_refusal *r, json_t *messages, bool tools)
 			0)
 			return -1;
 	}
-	if (!user)
-		return bad(r,
-		    "This model does not support assistant message "
-		    "prefill. The conversation must end with a user "
-		    "message.");
+	if (!user && check_prefill(r, body) != 0)
+		return -1;
 	return check_tool_order(r, messages, tools);
 }
 
@@ -553,6 +578,6 @@ hf_anthropic_check(
 		return bad(r, "The request body is not valid JSON");
 	if (check_params(r, body) != 0)
 		return -1;
-	return check_messages(r, json_object_get(body, "messages"),
-	    json_array_size(json_object_get(body, "tools")) > 0);
+	return check_messages(
+	    r, body, json_array_size(json_object_get(body, "tools")) > 0);
 }

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "bench/dialect.h"
+#include "bench/resume.h"
 
 #define INVALID "invalid_request_error"
 
@@ -272,6 +273,24 @@ out:
 	return rc;
 }
 
+/* Some servers take no assistant's message at the end. */
+static int
+check_last(struct hf_refusal *r, json_t *body)
+{
+	json_t *messages = json_object_get(body, "messages");
+	json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+
+	if (!hf_str_is(
+		hf_json_str(json_object_get(last, "role")), "assistant") ||
+	    !hf_model_refuses(hf_json_str(json_object_get(body, "model"))))
+		return 0;
+	bad(r, NULL, "messages",
+	    "Expected last role User or Tool (or Assistant with prefix True) "
+	    "for serving but got assistant");
+	r->prefill = true;
+	return -1;
+}
+
 static int
 check_messages(struct hf_refusal *r, json_t *messages)
 {
@@ -467,5 +486,7 @@ hf_openai_check(
 		    "parse the JSON body of your request.");
 	if (check_params(r, body) != 0)
 		return -1;
-	return check_messages(r, json_object_get(body, "messages"));
+	if (check_messages(r, json_object_get(body, "messages")) != 0)
+		return -1;
+	return check_last(r, body);
 }

@@ -27,7 +27,8 @@ struct call {
 	char *body;
 	size_t size, sent; /* of the body */
 	int64_t began_us, first_us;
-	int64_t due_us; /* of the next try, while it waits */
+	int64_t text_us, silence_us; /* last text; longest pause */
+	int64_t due_us;		     /* of the next try, while it waits */
 	struct hf_answer_reader reader;
 	struct hf_call_result result;
 	hf_called_fn fn;
@@ -82,10 +83,17 @@ static size_t
 on_data(char *p, size_t size, size_t n, void *arg)
 {
 	struct call *k = arg;
+	size_t before = k->reader.text.size;
+	int64_t now = hf_now_us();
 
 	if (hf_reader_data(&k->reader, (struct hf_str){ p, size * n }) &&
 	    k->first_us == 0)
-		k->first_us = hf_now_us();
+		k->first_us = now;
+	if (k->reader.text.size > before) {
+		if (k->text_us != 0 && now - k->text_us > k->silence_us)
+			k->silence_us = now - k->text_us;
+		k->text_us = now;
+	}
 	return size * n;
 }
 
@@ -116,6 +124,7 @@ static void
 send_call(struct call *k)
 {
 	k->sent = 0;
+	k->text_us = k->silence_us = 0;
 	hf_reader_init(&k->reader, k->client->conf.stream);
 	HF_CHECK(curl_multi_add_handle(k->client->multi, k->easy) == CURLM_OK);
 }
@@ -255,6 +264,10 @@ finish(struct call *k, CURLcode code)
 		memcpy(
 		    k->result.error, k->reader.error, sizeof(k->result.error));
 	}
+	k->result.text = k->reader.text.size > 0 ? k->reader.text.data : "";
+	k->result.calls = k->reader.calls;
+	k->result.marks = k->reader.marks;
+	k->result.silence_ms = (double)k->silence_us / 1000;
 	c->active--;
 	k->fn(k->arg, &k->result);
 	free(k->result.answer);

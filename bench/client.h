@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hf.h"
+#include "bench/reader.h"
 
 struct hf_client;
 
@@ -30,6 +31,11 @@ struct hf_call_result {
 	unsigned retries; /* times that it was sent again */
 	double total_ms;  /* from the start of the first try */
 	double first_ms;  /* to the first text; < 0: none */
+	/* what was seen, whether it is an answer or not */
+	const char *text; /* never NULL */
+	json_t *calls;	  /* as in reader.h, or NULL */
+	struct hf_marks marks;
+	double silence_ms; /* the longest pause within the text */
 };
 
 /* Runs inside hf_client_run(); may start further calls.  'r' and what is in
@@ -49,20 +55,5 @@ void hf_client_tick(
 int hf_client_run(struct hf_client *c, struct hf_error *e) HF_MUST_CHECK;
 /* One GET, waited for: the status, or 0. */
 int hf_client_get(const char *url);
-
-/* The reading of one answer, apart from its transport (for tests). */
-struct hf_answer_reader {
-	bool stream;
-	struct hf_buf line; /* or the whole body */
-	struct hf_buf text;
-	bool finished, done, failed;
-	char error[200];
-};
-void hf_reader_init(struct hf_answer_reader *r, bool stream);
-void hf_reader_free(struct hf_answer_reader *r);
-/* True once text has been seen. */
-bool hf_reader_data(struct hf_answer_reader *r, struct hf_str bytes);
-/* The answer (caller frees), or NULL with 'error' set. */
-char *hf_reader_end(struct hf_answer_reader *r, int status);
 
 #endif

@@ -25,10 +25,12 @@ static const char usage[] =
     "openai dialect at /v1/chat/completions and anthropic at /v1/messages.\n"
     "Prints \"provider NAME http://ADDRESS:PORT\" for each, then \"ready\".\n"
     "\n"
-    "  --listen NAME=ADDR:PORT  repeat; default primary=127.0.0.1:0 and\n"
-    "                           fallback=127.0.0.1:0\n"
+    "  --listen NAME=ADDR:PORT  repeat; default: those of the suite "
+    "(primary,\n"
+    "                           fallback, ...) on free ports of 127.0.0.1\n"
     "  --suite NAME             whose failures to produce (default paper)\n"
     "  --seed N                 of the suite (default 42)\n"
+    "  --size N                 of the suite (default: its own)\n"
     "  --conversations FILE     a published set instead of a suite; its "
     "failures\n"
     "                           are in the file of --manifest\n"
@@ -42,7 +44,7 @@ struct options {
 	const char *listen[8];
 	unsigned n_listen;
 	const char *suite, *conversations, *manifest, *log;
-	unsigned long seed, chunk_ms;
+	unsigned long seed, size, chunk_ms;
 	bool no_faults, with_parent;
 };
 
@@ -50,6 +52,7 @@ enum {
 	OPT_LISTEN = 256,
 	OPT_SUITE,
 	OPT_SEED,
+	OPT_SIZE,
 	OPT_MANIFEST,
 	OPT_NO_FAULTS,
 	OPT_CONVERSATIONS,
@@ -63,6 +66,7 @@ static const struct option longopts[] = { { "listen", required_argument, NULL,
 					      OPT_LISTEN },
 	{ "suite", required_argument, NULL, OPT_SUITE },
 	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "conversations", required_argument, NULL, OPT_CONVERSATIONS },
 	{ "manifest", required_argument, NULL, OPT_MANIFEST },
 	{ "no-faults", no_argument, NULL, OPT_NO_FAULTS },
@@ -101,6 +105,10 @@ parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_SEED:
 			ok = parse_number(optarg, &o->seed);
+			break;
+		case OPT_SIZE:
+			ok = parse_number(optarg, &o->size) &&
+			    o->size <= UINT32_MAX;
 			break;
 		case OPT_CONVERSATIONS:
 			o->conversations = optarg;
@@ -144,24 +152,39 @@ on_signal(evutil_socket_t fd, short what, void *arg)
 }
 
 static int
-listen_all(struct hf_providers *p, const struct options *o)
+listen_one(struct hf_providers *p, const char *spec)
 {
+	const char *eq = strchr(spec, '='), *colon = strrchr(spec, ':');
 	struct hf_error e;
 	unsigned port;
 
-	for (unsigned i = 0; i < o->n_listen; i++) {
-		const char *eq = strchr(o->listen[i], '=');
-		const char *colon = strrchr(o->listen[i], ':');
-
-		if (hf_providers_listen(p, o->listen[i], &port, &e) != 0) {
-			fprintf(stderr, "continuitybench: %s\n", e.text);
-			return e.code == HF_EINVAL ? HF_EXIT_USAGE :
-						     HF_EXIT_UNREACHABLE;
-		}
-		printf("provider %.*s http://%.*s:%u\n",
-		    (int)(eq - o->listen[i]), o->listen[i],
-		    (int)(colon - eq - 1), eq + 1, port);
+	if (hf_providers_listen(p, spec, &port, &e) != 0) {
+		fprintf(stderr, "continuitybench: %s\n", e.text);
+		return e.code == HF_EINVAL ? HF_EXIT_USAGE :
+					     HF_EXIT_UNREACHABLE;
 	}
+	printf("provider %.*s http://%.*s:%u\n", (int)(eq - spec), spec,
+	    (int)(colon - eq - 1), eq + 1, port);
+	return 0;
+}
+
+static int
+listen_all(struct hf_providers *p, const struct options *o,
+    const struct hf_suite *suite)
+{
+	char spec[40];
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < o->n_listen; i++)
+		rc = listen_one(p, o->listen[i]);
+	for (unsigned i = 0;
+	     rc == 0 && o->n_listen == 0 && i < suite->n_listener; i++) {
+		snprintf(spec, sizeof(spec), "%s=127.0.0.1:0",
+		    suite->listener[i].name);
+		rc = listen_one(p, spec);
+	}
+	if (rc != 0)
+		return rc;
 	puts("ready");
 	fflush(stdout);
 	return 0;
@@ -185,7 +208,7 @@ serve(const struct options *o, const struct hf_suite *suite,
 	event_add(term, NULL);
 	event_add(intr, NULL);
 	p = hf_providers_new(&conf);
-	rc = listen_all(p, o);
+	rc = listen_all(p, o, suite);
 	if (rc == 0)
 		event_base_dispatch(conf.base);
 	hf_providers_free(p);
@@ -228,9 +251,10 @@ choose_suite(const struct options *o)
 	struct hf_error e;
 
 	if (o->conversations == NULL) {
-		s = hf_suite_make(o->suite, o->seed);
+		s = hf_suite_make(o->suite, o->seed, (unsigned)o->size);
 		if (s == NULL)
-			fprintf(stderr, "continuitybench: no suite '%s'\n",
+			fprintf(stderr,
+			    "continuitybench: no suite '%s' of that size\n",
 			    o->suite);
 	} else if (o->manifest == NULL) {
 		fputs("continuitybench: --conversations needs --manifest\n",
@@ -253,10 +277,6 @@ hf_cmd_providers(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
-	if (o.n_listen == 0) {
-		o.listen[o.n_listen++] = "primary=127.0.0.1:0";
-		o.listen[o.n_listen++] = "fallback=127.0.0.1:0";
-	}
 	if (o.with_parent)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGPIPE, SIG_IGN);

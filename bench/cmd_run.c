@@ -19,18 +19,20 @@
 #include "bench/report.h"
 #include "bench/run.h"
 
+#define DEFAULT_RUNS 5 /* of a published set */
+
 static bool
 choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 {
 	static const struct hf_play_system known[] = {
-		{ "baseline", "baseline", true },
-		{ "holdfast", "holdfast", false },
+		{ "baseline", "baseline", true, false },
+		{ "holdfast", "holdfast", false, false },
 	};
 	const char *p = o->systems;
 
 	if (o->target != NULL) {
 		c->system[0] =
-		    (struct hf_play_system){ "target", o->model, false };
+		    (struct hf_play_system){ "target", o->model, false, true };
 		c->n_system = 1;
 		return true;
 	}
@@ -67,25 +69,27 @@ choose_suite(struct hf_run_options *o)
 	}
 	if (o->suite == NULL)
 		o->suite = "paper";
-	s = hf_suite_make(o->suite, o->seed);
+	s = hf_suite_make(o->suite, o->seed, (unsigned)o->size);
 	if (s == NULL)
-		fputs("continuitybench: no such suite\n", stderr);
+		fprintf(stderr, "continuitybench: no suite '%s' of that size\n",
+		    o->suite);
 	return s;
 }
 
 static int
-launch(struct hf_launch *l, const struct hf_run_options *o, struct hf_error *e)
+launch(struct hf_launch *l, const struct hf_suite *s,
+    const struct hf_run_options *o, struct hf_error *e)
 {
 	struct hf_gateway_options g = { o->holdfast, (unsigned)o->workers,
-		(unsigned)o->first_token_ms };
+		(unsigned)o->first_token_ms, (unsigned)o->idle_ms };
 	struct hf_provider_options p = { o->suite, o->conversations,
-		o->manifest, o->seed };
+		o->manifest, o->seed, o->size };
 	int rc = hf_launch_open(l, o->keep, e);
 
 	if (rc == 0)
-		rc = hf_launch_providers(l, &p, e);
+		rc = hf_launch_providers(l, s, &p, e);
 	if (rc == 0)
-		rc = hf_launch_gateway(l, &g, e);
+		rc = hf_launch_gateway(l, s, &g, e);
 	return rc;
 }
 
@@ -106,6 +110,36 @@ write_json(const char *path, json_t *report)
 	return rc == 0 ? HF_EXIT_OK : HF_EXIT_FAILED;
 }
 
+/* The same of what only streams can get wrong. */
+static bool
+streams_passed(const struct hf_report *r)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < r->conf->n_system; i++) {
+		const struct hf_play_system *s = &r->conf->system[i];
+		const struct hf_tally *t = &r->counts.tally[i];
+		unsigned wrong = t->outcomes[HF_OUTCOME_FLAWED] +
+		    t->outcomes[HF_OUTCOME_OTHER] +
+		    t->outcomes[HF_OUTCOME_ERROR];
+
+		if (s->stateless || !r->conf->suite->stream)
+			continue;
+		if (wrong > 0)
+			fprintf(stderr,
+			    "failed: %s: %u streams that broke off did not "
+			    "come out whole\n",
+			    s->name, wrong);
+		if (t->bad_marks > 0)
+			fprintf(stderr,
+			    "failed: %s: %u streams without just one role, "
+			    "finish and end\n",
+			    s->name, t->bad_marks);
+		ok = ok && wrong == 0 && t->bad_marks == 0;
+	}
+	return ok;
+}
+
 /* False with a reason on stderr: the run does not count as passed. */
 static bool
 passed(const struct hf_report *r, json_t *report, double require)
@@ -120,9 +154,9 @@ passed(const struct hf_report *r, json_t *report, double require)
 		{ n->refused, "requests refused by a strict provider" },
 		{ n->unattributed, "payloads of no conversation" },
 		{ n->duplicates, "turns that one provider answered twice" },
-		{ n->answered_by_primary, "probes that did not fail" },
+		{ n->answered_by_primary, "turns answered by who was to fail" },
 		{ r->log_judged ? n->not_failed_over : 0,
-		    "probes that did not fail over" },
+		    "failures that nobody answered" },
 	};
 	json_t *systems = json_object_get(report, "systems");
 	bool ok = true;
@@ -133,6 +167,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		fprintf(stderr, "failed: %u %s\n", bad[i].count, bad[i].what);
 		ok = false;
 	}
+	ok = streams_passed(r) && ok;
 	if (r->verified && r->verify_exit != 0) {
 		fprintf(stderr,
 		    "failed: holdfastctl sessions verify --all: "
@@ -155,12 +190,16 @@ passed(const struct hf_report *r, json_t *report, double require)
 	return ok;
 }
 
+/* 'log': what the providers received, or NULL. */
 static int
-conclude(struct hf_report *r, const struct hf_run_options *o)
+conclude(struct hf_report *r, const struct hf_run_options *o, const char *log)
 {
 	json_t *report = hf_report_json(r);
 	int rc = HF_EXIT_OK;
+	struct hf_error e;
 
+	if (log != NULL && hf_report_transcripts(report, log, &e) != 0)
+		fprintf(stderr, "continuitybench: %s\n", e.text);
 	if (o->json == NULL || strcmp(o->json, "-") != 0)
 		hf_report_text(stdout, report);
 	if (o->json != NULL)
@@ -198,6 +237,8 @@ play_and_judge(
 		.plays = &plays,
 		.examples = json_array(),
 		.log_judged = o->target == NULL };
+	char *log =
+	    o->target == NULL ? hf_launch_path(l, "payloads.jsonl") : NULL;
 	struct hf_killer killer;
 	struct hf_error e;
 	int rc, status = 0;
@@ -213,19 +254,17 @@ play_and_judge(
 	if (rc == 0)
 		hf_judge_answers(c, &plays, &r.counts);
 	if (rc == 0 && r.log_judged) {
-		char *log = hf_launch_path(l, "payloads.jsonl");
-
 		if (killer.kills > 0)
 			verify(l, &r);
 		status = hf_launch_stop_gateway(l);
 		rc = hf_judge_log(c, &plays, log, &r.counts, r.examples, &e);
-		free(log);
 	}
 	if (rc != 0) {
 		fprintf(stderr, "continuitybench: %s\n", e.text);
 		rc = HF_EXIT_FAILED;
 	} else {
-		rc = conclude(&r, o);
+		hf_judge_blame(c, &plays, r.log_judged, &r.counts);
+		rc = conclude(&r, o, log);
 	}
 	if (status != 0) {
 		fprintf(stderr,
@@ -235,9 +274,16 @@ play_and_judge(
 		    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 		rc = HF_EXIT_FAILED;
 	}
+	free(log);
 	json_decref(r.examples);
 	hf_plays_free(&plays);
 	return rc;
+}
+
+static unsigned
+default_runs(const struct hf_run_options *o)
+{
+	return o->suite == NULL ? DEFAULT_RUNS : hf_suite_kind(o->suite)->runs;
 }
 
 /* Each conversation under way needs a descriptor. */
@@ -257,11 +303,11 @@ hf_cmd_run(int argc, char **argv)
 {
 	struct hf_run_options o = { .systems = "baseline,holdfast",
 		.model = "holdfast",
-		.runs = 5,
 		.concurrency = 100,
 		.seed = 42,
 		.workers = 2,
 		.first_token_ms = 500,
+		.idle_ms = 400,
 		.timeout_ms = 60000 };
 	struct hf_play_conf c = { 0 };
 	struct hf_suite *suite;
@@ -282,10 +328,10 @@ hf_cmd_run(int argc, char **argv)
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
 	c.suite = suite;
-	c.n_run = (unsigned)o.runs;
+	c.n_run = (unsigned)(o.runs != 0 ? o.runs : default_runs(&o));
 	c.concurrency = (unsigned)o.concurrency;
 	c.full_history = o.full_history;
-	c.stream = o.stream;
+	c.stream = o.stream || suite->stream;
 	c.retries = (unsigned)o.retries;
 	c.idempotency_key = o.idempotency_key;
 	c.local = o.target == NULL;
@@ -293,7 +339,7 @@ hf_cmd_run(int argc, char **argv)
 	c.quiet = o.quiet;
 	c.api_key = o.api_key_env == NULL ? NULL : getenv(o.api_key_env);
 	c.url = o.target;
-	rc = o.target == NULL ? launch(&l, &o, &e) : 0;
+	rc = o.target == NULL ? launch(&l, suite, &o, &e) : 0;
 	if (rc != 0) {
 		fprintf(stderr, "continuitybench: %s\n", e.text);
 		rc = HF_EXIT_UNREACHABLE;

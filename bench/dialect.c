@@ -18,6 +18,7 @@ hf_refuse(struct hf_refusal *r, int status, const char *type, const char *code,
 	va_list ap;
 
 	r->status = status;
+	r->prefill = false;
 	snprintf(r->type, sizeof(r->type), "%s", type);
 	snprintf(r->code, sizeof(r->code), "%s", code == NULL ? "" : code);
 	snprintf(r->param, sizeof(r->param), "%s", param == NULL ? "" : param);
@@ -25,37 +26,6 @@ hf_refuse(struct hf_refusal *r, int status, const char *type, const char *code,
 	vsnprintf(r->message, sizeof(r->message), fmt, ap);
 	va_end(ap);
 	return -1;
-}
-
-void
-hf_stream_init(struct hf_stream *s)
-{
-	memset(s, 0, sizeof(*s));
-	hf_buf_init(&s->head, HF_BUF_NOCAP);
-	hf_buf_init(&s->tail, HF_BUF_NOCAP);
-}
-
-void
-hf_stream_free(struct hf_stream *s)
-{
-	for (unsigned i = 0; i < s->n_piece; i++)
-		hf_buf_free(&s->piece[i]);
-	free(s->piece);
-	hf_buf_free(&s->head);
-	hf_buf_free(&s->tail);
-	memset(s, 0, sizeof(*s));
-}
-
-struct hf_buf *
-hf_stream_add(struct hf_stream *s)
-{
-	struct hf_buf *p;
-
-	p = reallocarray(s->piece, s->n_piece + 1, sizeof(*p));
-	HF_CHECK(p != NULL);
-	s->piece = p;
-	hf_buf_init(&s->piece[s->n_piece], HF_BUF_NOCAP);
-	return &s->piece[s->n_piece++];
 }
 
 const char *
@@ -132,10 +102,22 @@ hf_parts_text(json_t *content)
 	return hf_buf_take(&b, NULL);
 }
 
-size_t
-hf_piece_size(const char *text)
+unsigned
+hf_fragments(struct hf_str args, size_t i, const struct hf_split *split,
+    size_t end[HF_FRAGMENTS])
 {
-	size_t n = strcspn(text, " ");
+	size_t half = args.size / 2;
+	unsigned n = 0;
 
-	return n + strspn(text + n, " ");
+	/* Split between characters. */
+	while (half < args.size && ((unsigned char)args.p[half] & 0xc0) == 0x80)
+		half++;
+	if (i == 0 && split->args > 0 && split->args < half)
+		end[n++] = split->args;
+	if (half > 0 && half < args.size)
+		end[n++] = half;
+	if (i == 0 && split->args > half && split->args < args.size)
+		end[n++] = split->args;
+	end[n++] = args.size;
+	return n;
 }

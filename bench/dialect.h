@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/hf.h"
 #include "bench/answer.h"
+#include "bench/stream.h"
 
 /* What is said to a request that the service does not take. */
 struct hf_refusal {
@@ -19,6 +20,7 @@ struct hf_refusal {
 	char code[40];	/* "": null */
 	char param[80]; /* "": null */
 	char message[256];
+	bool prefill; /* it is the assistant's last message that is refused */
 };
 
 /* Fills 'r' and returns -1.  'code' and 'param' may be NULL. */
@@ -38,19 +40,8 @@ struct hf_reply {
 	const struct hf_answer *answer;
 	bool usage; /* stream_options.include_usage */
 	unsigned input_tokens, output_tokens;
+	struct hf_split split; /* where deltas of a stream are to end */
 };
-
-/* A stream as it will be sent, so that it can be cut anywhere: what comes
- * before the first useful delta, one chunk per delta, and the end. */
-struct hf_stream {
-	struct hf_buf head;
-	struct hf_buf *piece;
-	unsigned n_piece;
-	struct hf_buf tail;
-};
-void hf_stream_init(struct hf_stream *s);
-void hf_stream_free(struct hf_stream *s);
-struct hf_buf *hf_stream_add(struct hf_stream *s); /* a new piece */
 
 struct hf_bench_dialect {
 	const char *name; /* "openai" */
@@ -87,7 +78,10 @@ void hf_buf_json(struct hf_buf *b, json_t *o);
 /* Texts of "text" parts joined by a newline; a string is itself.  Caller
  * frees. */
 char *hf_parts_text(json_t *content);
-/* Length of the next piece of a text: a word and the spaces behind it. */
-size_t hf_piece_size(const char *text);
+/* Fragments in which the arguments of call number 'i' are sent: where they
+ * end, the last at 'size'; their count, at most HF_FRAGMENTS. */
+#define HF_FRAGMENTS 3
+unsigned hf_fragments(struct hf_str arguments, size_t i,
+    const struct hf_split *split, size_t end[HF_FRAGMENTS]);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Judging plays.  Reads the providers' log; everything else is pure.
+ * Judging what providers received, by their log.
  */
 #include <config.h>
 
@@ -9,9 +9,17 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "bench/answer.h"
+#include "bench/resume.h"
 
 #define MAX_EXAMPLES 20
+
+/* What the log says of one turn of one play. */
+struct turn {
+	unsigned answers[HF_MAX_LISTENERS]; /* by each provider */
+	unsigned requests, failures;
+	bool said;  /* text was sent before a failure */
+	bool ended; /* with a finish reason, before a failure */
+};
 
 struct judge {
 	const struct hf_play_conf *conf;
@@ -20,101 +28,10 @@ struct judge {
 	struct hf_bleed *bleed;
 	json_t *by_user; /* end user's id -> index of play */
 	json_t *examples;
-	struct answered {
-		unsigned by[2];
-	} (*answered)[HF_MAX_TURNS];
-	/* per play and turn: how often the
-	 * first and the second answered */
+	struct turn (*turn)[HF_MAX_TURNS]; /* per play */
 };
 
-/* --- answers -------------------------------------------------------------- */
-
-static void
-count_tries(const struct hf_play *p, struct hf_counts *n)
-{
-	for (unsigned k = 0; k < p->c->n_user; k++) {
-		n->broken += p->broken[k];
-		n->retries += p->retries[k];
-		n->retried += p->retries[k] > 0;
-		if (p->retries[k] > n->most_retries)
-			n->most_retries = p->retries[k];
-	}
-}
-
-void
-hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
-    struct hf_counts *n)
-{
-	struct hf_bleed *b = hf_bleed_new(conf->suite);
-
-	for (unsigned i = 0; i < plays->n_play; i++) {
-		struct hf_play *p = &plays->play[i];
-
-		for (unsigned k = 0; k < p->n_answered; k++)
-			p->foreign += hf_bleed_count(
-			    b, hf_str(p->answer[k]), p->c, p->canary);
-		n->errors += p->error[0] != '\0';
-		count_tries(p, n);
-		n->bleed += p->foreign;
-		p->preserved = p->n_answered == p->c->n_user &&
-		    strstr(p->answer[p->c->n_user - 1], p->c->fact) != NULL &&
-		    p->foreign == 0;
-	}
-	hf_bleed_free(b);
-}
-
 /* --- payloads ------------------------------------------------------------- */
-
-static bool
-says(json_t *m, const char *role, const char *text)
-{
-	return hf_str_is(hf_json_str(json_object_get(m, "role")), role) &&
-	    hf_str_is(hf_json_str(json_object_get(m, "text")), text) &&
-	    json_object_get(m, "calls") == NULL &&
-	    json_object_get(m, "call_id") == NULL;
-}
-
-/* Message number i of the history up to user message 'turn'. */
-static void
-expected(
-    const struct hf_play *p, unsigned i, const char **role, const char **text)
-{
-	*role = i == 0 ? "system" : i % 2 == 1 ? "user" : "assistant";
-	if (i == 0)
-		*text = p->system_text;
-	else if (i % 2 == 1)
-		*text = p->c->user[i / 2];
-	else
-		*text = p->answer[i / 2 - 1];
-}
-
-const char *
-hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
-    unsigned turn, bool fallback, json_t *view)
-{
-	size_t n = json_array_size(view), want = 2 + 2 * (size_t)turn;
-	const char *role, *text;
-
-	if (turn > p->n_answered)
-		return "a turn that was not played yet";
-	if (fallback && conf->system[p->system].stateless) {
-		bool lead =
-		    says(json_array_get(view, 0), "system", p->system_text);
-
-		if (n == 1u + lead &&
-		    says(json_array_get(view, n - 1), "user", p->c->user[turn]))
-			return NULL;
-		return "more or less than the last user message";
-	}
-	for (unsigned i = 0; i < n && i < want; i++) {
-		expected(p, i, &role, &text);
-		if (!says(json_array_get(view, i), role, text))
-			return "a message is missing, changed or misplaced";
-	}
-	if (n < want)
-		return "the end of the history is missing";
-	return n > want ? "more than the history" : NULL;
-}
 
 /* Is one of the caller's turns in this payload more than once? */
 static bool
@@ -149,78 +66,147 @@ add_example(
 		p == NULL ? NULL : p->user, "payload", entry));
 }
 
+/* Not the first target of the route. */
+static bool
+is_later(const struct judge *j, const struct hf_play *p, int provider)
+{
+	const struct hf_suite *s = j->conf->suite;
+
+	return (unsigned)provider != s->route[p->c->route].target[0].listener;
+}
+
+static enum hf_join
+join_of(json_t *entry, bool said)
+{
+	struct hf_str asked = hf_json_str(json_object_get(entry, "asked"));
+
+	if (hf_str_is(asked, "prefill"))
+		return HF_JOIN_PREFILL;
+	if (hf_str_is(asked, "instruction"))
+		return json_integer_value(json_object_get(entry, "repeated")) >
+			0 ?
+		    HF_JOIN_OVERLAP :
+		    HF_JOIN_INSTRUCTION;
+	return said ? HF_JOIN_HIDDEN : HF_JOIN_RESTART;
+}
+
+/* Counts how the request fails; false: it does not. */
+static bool
+count_failure(struct hf_tally *n, struct turn *t, json_t *entry)
+{
+	const char *name = json_string_value(json_object_get(entry, "fault"));
+	const char *at = json_string_value(json_object_get(entry, "phase"));
+	enum hf_fault_kind kind;
+	enum hf_cut_phase phase;
+
+	if (name == NULL || hf_fault_parse(name, &kind) != 0 ||
+	    kind == HF_FAULT_NONE)
+		return false;
+	n->failures++;
+	n->by_kind[kind]++;
+	t->failures++;
+	if (at != NULL && hf_phase_parse(at, &phase) == 0) {
+		n->by_phase[phase]++;
+		t->ended |= phase == HF_PHASE_FINISH;
+	}
+	t->said |= json_integer_value(json_object_get(entry, "sent")) > 0;
+	return kind != HF_FAULT_SLOW;
+}
+
 static void
-judge_turn(struct judge *j, struct hf_play *p, unsigned turn, bool fallback,
+judge_turn(struct judge *j, struct hf_play *p, unsigned turn, unsigned provider,
     json_t *entry)
 {
-	bool fault =
-	    !hf_str_is(hf_json_str(json_object_get(entry, "fault")), "none");
-	struct answered *a = &j->answered[p - j->plays->play][turn];
+	struct turn *t = &j->turn[p - j->plays->play][turn];
+	struct hf_tally *n = &j->n->tally[p->system];
+	unsigned others = 0;
 
+	if (t->requests++ > 0)
+		n->joins[join_of(entry, t->said)]++;
+	if (count_failure(n, t, entry))
+		return;
+	for (unsigned i = 0; i < HF_MAX_LISTENERS; i++)
+		others += i == provider ? 0 : t->answers[i];
 	/* A turn may be bought again by a retry that the client needed, and
 	 * by nothing else. */
-	if (!fault && a->by[fallback] > p->retries[turn]) {
+	if (t->answers[provider] > p->retries[turn]) {
 		j->n->duplicates++;
 		add_example(j, p, "asked and answered twice", entry);
-	} else if (!fault && a->by[fallback] > 0) {
+	} else if (t->answers[provider] > 0) {
 		j->n->repeated++;
-	} else if (!fault && a->by[!fallback] > 0) {
+	} else if (others > 0) {
 		j->n->late++;
 	}
-	a->by[fallback] += !fault;
-	if (turn + 1 < p->c->n_user)
-		return;
-	if (fallback)
-		p->fallback_answered += !fault;
-	else if (fault)
-		p->primary_failed++;
-	else
-		p->primary_answered++;
+	t->answers[provider]++;
+}
+
+/* Is this target there to refuse an assistant's message that stands last? */
+static bool
+is_to_refuse(json_t *entry)
+{
+	return json_object_get(entry, "asked") != NULL &&
+	    hf_model_refuses(hf_json_str(json_object_get(entry, "model")));
+}
+
+/* The play that a request is of, or NULL. */
+static struct hf_play *
+find_play(struct judge *j, json_t *entry)
+{
+	struct hf_str user = hf_json_str(json_object_get(entry, "user"));
+	json_t *index =
+	    user.p == NULL ? NULL : json_object_get(j->by_user, user.p);
+
+	return index == NULL ? NULL :
+			       &j->plays->play[json_integer_value(index)];
 }
 
 static void
 judge_entry(struct judge *j, json_t *entry)
 {
-	struct hf_str user = hf_json_str(json_object_get(entry, "user"));
-	json_t *view = json_object_get(entry, "messages"), *index, *m;
-	bool fallback = !hf_str_is(
-	    hf_json_str(json_object_get(entry, "provider")), "primary");
+	json_t *view = json_object_get(entry, "messages"), *m;
+	struct hf_play *p = find_play(j, entry);
+	int provider = hf_suite_listener(
+	    j->conf->suite, hf_json_str(json_object_get(entry, "provider")));
+	bool refused = json_object_get(entry, "refused") != NULL;
 	const char *wrong;
-	struct hf_play *p;
 	unsigned foreign = 0;
 	size_t i;
 	int turn;
 
 	j->n->payloads++;
-	if (json_object_get(entry, "refused") != NULL) {
+	if (refused && !is_to_refuse(entry)) {
 		j->n->refused++;
+		if (p != NULL)
+			p->refused++;
 		add_example(j, NULL, "refused by a strict provider", entry);
 		return;
 	}
-	index = user.p == NULL ? NULL : json_object_get(j->by_user, user.p);
-	if (index == NULL) {
+	if (p == NULL || provider < 0) {
 		j->n->unattributed++;
 		add_example(j, NULL, "of no conversation of ours", entry);
 		return;
 	}
-	p = &j->plays->play[json_integer_value(index)];
 	json_array_foreach(view, i, m) foreign += hf_bleed_count(
 	    j->bleed, hf_json_str(json_object_get(m, "text")), p->c, p->canary);
-	turn = hf_conv_turn(p->c, hf_view_last_user(view));
-	wrong = turn < 0 ?
-	    "the last user message is not of this conversation" :
-	    hf_judge_payload(j->conf, p, (unsigned)turn, fallback, view);
+	turn = hf_conv_view_turn(p->c, view);
+	wrong = turn < 0 ? "the last message is not of this conversation" :
+			   hf_judge_payload(j->conf, p, (unsigned)turn,
+			       is_later(j, p, provider), view);
 	if (wrong != NULL) {
 		p->bad_payloads++;
 		j->n->bad_payloads++;
 		j->n->doubled += doubled(p, view);
+		if (turn >= 0)
+			hf_play_wrong(p, (unsigned)turn);
 	}
 	p->foreign += foreign;
 	j->n->bleed += foreign;
 	if (wrong != NULL || foreign > 0)
 		add_example(j, p, wrong != NULL ? wrong : "bleed", entry);
-	if (turn >= 0)
-		judge_turn(j, p, (unsigned)turn, fallback, entry);
+	if (refused)
+		j->n->refused_prefills++;
+	else if (turn >= 0)
+		judge_turn(j, p, (unsigned)turn, (unsigned)provider, entry);
 }
 
 static int
@@ -247,6 +233,50 @@ read_log(struct judge *j, const char *path, struct hf_error *e)
 	return rc;
 }
 
+/* A turn on which somebody was to fail: did another answer? */
+static void
+judge_failover(struct judge *j, const struct hf_play *p, unsigned turn)
+{
+	const struct turn *t = &j->turn[p - j->plays->play][turn];
+	unsigned answers = 0, wrong = 0;
+
+	for (unsigned i = 0; i < HF_MAX_LISTENERS; i++)
+		answers += t->answers[i];
+	for (unsigned i = 0; i < p->c->n_fault; i++) {
+		const struct hf_conv_fault *f = &p->c->fault[i];
+
+		if (f->turn == turn && f->attempt == 0)
+			wrong += t->answers[hf_suite_listener(
+			    j->conf->suite, hf_str(f->provider))];
+	}
+	/* With its finish reason an answer may be taken as one. */
+	answers += t->ended;
+	j->n->answered_by_primary += wrong > 0;
+	if (answers > 0 && wrong == 0) {
+		j->n->failed_over++;
+		j->n->unasked += t->failures == 0;
+	} else {
+		j->n->not_failed_over++;
+	}
+}
+
+static void
+judge_failovers(struct judge *j, struct hf_play *p)
+{
+	const struct hf_play_system *s = &j->conf->system[p->system];
+
+	for (unsigned k = 0; k < p->c->n_user; k++) {
+		/* In the middle of a stream a stateless gateway does not. */
+		bool told = j->conf->suite->stream && s->stateless &&
+		    k >= p->n_answered;
+
+		if (hf_conv_is_to_fail(p->c, k) && k <= p->n_answered && !told)
+			judge_failover(j, p, k);
+	}
+	/* A payload with another's words spoils the play. */
+	p->preserved = p->preserved && p->foreign == 0;
+}
+
 int
 hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
     const char *path, struct hf_counts *n, json_t *examples, struct hf_error *e)
@@ -259,24 +289,14 @@ hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
 		.examples = examples };
 	int rc;
 
-	j.answered = hf_xcalloc(plays->n_play, sizeof(*j.answered));
+	j.turn = hf_xcalloc(plays->n_play, sizeof(*j.turn));
 	for (unsigned i = 0; i < plays->n_play; i++)
 		json_object_set_new(
 		    j.by_user, plays->play[i].user, json_integer(i));
 	rc = read_log(&j, path, e);
-	for (unsigned i = 0; rc == 0 && i < plays->n_play; i++) {
-		struct hf_play *p = &plays->play[i];
-		bool over =
-		    p->fallback_answered > 0 && p->primary_answered == 0;
-
-		n->failed_over += over;
-		n->unasked += over && p->primary_failed == 0;
-		n->not_failed_over += !over;
-		n->answered_by_primary += p->primary_answered > 0;
-		/* A payload with another's words spoils the play. */
-		p->preserved = p->preserved && p->foreign == 0;
-	}
-	free(j.answered);
+	for (unsigned i = 0; rc == 0 && i < plays->n_play; i++)
+		judge_failovers(&j, &plays->play[i]);
+	free(j.turn);
 	json_decref(j.by_user);
 	hf_bleed_free(j.bleed);
 	return rc;

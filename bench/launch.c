@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "bench/client.h"
+#include "bench/gateway_conf.h"
 
 #define START_MS 20000 /* for a child to be ready */
 #define STOP_MS 20000  /* for a child to end by TERM */
@@ -139,21 +140,22 @@ stop(pid_t *pid)
 
 /* Reads lines from the child until "ready". */
 static int
-read_ready(struct hf_launch *l, int fd, struct hf_error *e)
+read_ready(
+    struct hf_launch *l, const struct hf_suite *s, int fd, struct hf_error *e)
 {
 	FILE *f = fdopen(fd, "r");
 	char line[256], name[16], url[64];
 	bool ready = false;
+	int i;
 
 	HF_CHECK(f != NULL);
 	while (!ready && fgets(line, sizeof(line), f) != NULL) {
 		ready = strcmp(line, "ready\n") == 0;
 		if (sscanf(line, "provider %15s %63s", name, url) != 2)
 			continue;
-		if (strcmp(name, "primary") == 0)
-			memcpy(l->primary, url, sizeof(url));
-		else
-			memcpy(l->fallback, url, sizeof(url));
+		i = hf_suite_listener(s, hf_str(name));
+		if (i >= 0)
+			memcpy(l->listener[i], url, sizeof(url));
 	}
 	fclose(f);
 	if (!ready)
@@ -164,24 +166,24 @@ read_ready(struct hf_launch *l, int fd, struct hf_error *e)
 }
 
 int
-hf_launch_providers(struct hf_launch *l, const struct hf_provider_options *o,
-    struct hf_error *e)
+hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
+    const struct hf_provider_options *o, struct hf_error *e)
 {
-	char seed[24], self[] = "/proc/self/exe";
+	char seed[24], size[24], self[] = "/proc/self/exe";
 	char *log = hf_launch_path(l, "payloads.jsonl");
-	char *suite =
-	    hf_xstrdup(o->suite != NULL ? o->suite : o->conversations);
-	char *manifest = hf_xstrdup(o->suite != NULL ? "" : o->manifest);
+	bool made = o->suite != NULL;
+	char *from = hf_xstrdup(made ? o->suite : o->conversations);
+	char *with = hf_xstrdup(made ? "" : o->manifest);
 	char *argv[] = { (char[]){ "continuitybench" }, (char[]){ "providers" },
 		(char[]){ "--with-parent" }, (char[]){ "--seed" }, seed,
 		(char[]){ "--log" }, log,
-		o->suite != NULL ? (char[]){ "--suite" } :
-				   (char[]){ "--conversations" },
-		suite, o->suite != NULL ? NULL : (char[]){ "--manifest" },
-		manifest, NULL };
+		made ? (char[]){ "--suite" } : (char[]){ "--conversations" },
+		from, made ? (char[]){ "--size" } : (char[]){ "--manifest" },
+		made ? size : with, NULL };
 	int fds[2], rc;
 
 	snprintf(seed, sizeof(seed), "%lu", o->seed);
+	snprintf(size, sizeof(size), "%lu", o->size);
 	unlink(log);
 	if (pipe2(fds, O_CLOEXEC) != 0) {
 		rc = hf_fail_errno(e, "pipe");
@@ -190,63 +192,33 @@ hf_launch_providers(struct hf_launch *l, const struct hf_provider_options *o,
 	rc = start(l, self, argv, fds[1], "providers.log", &l->providers, e);
 	close(fds[1]);
 	if (rc == 0)
-		rc = read_ready(l, fds[0], e);
+		rc = read_ready(l, s, fds[0], e);
 	else
 		close(fds[0]);
 out:
-	free(manifest);
-	free(suite);
+	free(with);
+	free(from);
 	free(log);
 	return rc;
 }
 
 /* --- the gateway ---------------------------------------------------------- */
 
-static const char config_text[] =
-    "# written by continuitybench: the two systems differ in one key\n"
-    "gateway {\n"
-    "\tlisten = {\"127.0.0.1:0\"}\n"
-    "\tdatabase = \"%s/holdfast.db\"\n"
-    "\tcontrol = \"%s/control.sock\"\n"
-    "\tworkers = %u\n"
-    "}\n"
-    "provider primary {\n"
-    "\tdialect = \"openai\"\n"
-    "\tbase_url = \"%s/v1\"\n"
-    "\tapi_key_env = \"HF_BENCH_KEY\"\n"
-    "\tconnect_ms = 1000\n"
-    "\tfirst_token_ms = %u\n"
-    "\ttotal_ms = 10000\n"
-    "}\n"
-    "provider fallback {\n"
-    "\tdialect = \"anthropic\"\n"
-    "\tbase_url = \"%s\"\n"
-    "\tapi_key_env = \"HF_BENCH_KEY\"\n"
-    "\tconnect_ms = 1000\n"
-    "\tfirst_token_ms = 10000\n"
-    "\ttotal_ms = 20000\n"
-    "}\n"
-    "route holdfast {\n"
-    "\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
-    "\tdeadline_ms = 30000\n"
-    "\tfailover_payload = \"full\"\n"
-    "}\n"
-    "route baseline {\n"
-    "\ttargets = {\"primary/model-a\", \"fallback/model-b\"}\n"
-    "\tdeadline_ms = 30000\n"
-    "\tfailover_payload = \"last_user_message\"\n"
-    "}\n";
-
 static int
-write_config(struct hf_launch *l, const struct hf_gateway_options *o,
-    const char *path, struct hf_error *e)
+write_config(struct hf_launch *l, const struct hf_suite *s,
+    const struct hf_gateway_options *o, const char *path, struct hf_error *e)
 {
+	struct hf_gateway_conf c = { .dir = l->dir,
+		.workers = o->workers,
+		.first_token_ms = o->first_token_ms,
+		.idle_ms = o->idle_ms };
 	FILE *f = fopen(path, "we");
 
 	if (f == NULL)
 		return hf_fail_errno(e, "%s", path);
-	fprintf(f, config_text, l->dir, l->dir, o->workers, l->primary,
-	    o->first_token_ms, l->fallback);
+	for (unsigned i = 0; i < s->n_listener; i++)
+		c.url[i] = l->listener[i];
+	hf_gateway_conf_write(f, &c, s);
 	if (fclose(f) != 0)
 		return hf_fail_errno(e, "%s", path);
 	return 0;
@@ -327,8 +299,8 @@ await_gateway(struct hf_launch *l, const char *log, struct hf_error *e)
 }
 
 int
-hf_launch_gateway(
-    struct hf_launch *l, const struct hf_gateway_options *o, struct hf_error *e)
+hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
+    const struct hf_gateway_options *o, struct hf_error *e)
 {
 	char *conf = hf_launch_path(l, "holdfast.conf");
 	char *log = hf_launch_path(l, "holdfast.log");
@@ -338,8 +310,8 @@ hf_launch_gateway(
 	int rc;
 
 	unlink(log);
-	setenv("HF_BENCH_KEY", "bench-key-of-no-value", 1);
-	rc = write_config(l, o, conf, e);
+	setenv(HF_BENCH_KEY_ENV, "bench-key-of-no-value", 1);
+	rc = write_config(l, s, o, conf, e);
 	if (rc == 0)
 		rc =
 		    start(l, program, argv, -1, "holdfast.log", &l->gateway, e);

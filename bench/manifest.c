@@ -44,6 +44,38 @@ hf_fault_parse(const char *name, enum hf_fault_kind *out)
 	return HF_EINVAL;
 }
 
+static const char *const phases[HF_PHASE_COUNT] = {
+#define HF_PHASE_NAME(id, name) name,
+	HF_CUT_PHASES(HF_PHASE_NAME)
+#undef HF_PHASE_NAME
+};
+
+const char *
+hf_phase_name(enum hf_cut_phase p)
+{
+	return phases[p];
+}
+
+int
+hf_phase_parse(const char *name, enum hf_cut_phase *out)
+{
+	for (unsigned i = 0; i < HF_PHASE_COUNT; i++) {
+		if (strcmp(phases[i], name) == 0) {
+			*out = (enum hf_cut_phase)i;
+			return 0;
+		}
+	}
+	return HF_EINVAL;
+}
+
+bool
+hf_fault_in_stream(enum hf_fault_kind k)
+{
+	return k == HF_FAULT_CUT || k == HF_FAULT_CUT_RESET ||
+	    k == HF_FAULT_STALL || k == HF_FAULT_STREAM_ERROR ||
+	    k == HF_FAULT_GARBLE || k == HF_FAULT_NO_END;
+}
+
 void
 hf_manifest_init(struct hf_manifest *m)
 {
@@ -73,30 +105,36 @@ static int
 parse_row(struct hf_fault_row *r, json_t *o, struct hf_error *e)
 {
 	const char *provider = "", *conversation = "", *contains = "";
-	const char *fault = NULL;
+	const char *fault = NULL, *phase = NULL;
 	json_error_t je;
-	int delay = 0, chunks = 0, retry = 0;
+	int delay = 0, chunks = 0, retry = 0, place = 0;
 
 	memset(r, 0, sizeof(*r));
 	r->turn = -1;
 	if (json_unpack_ex(o, &je, JSON_STRICT,
-		"{s?s s?s s?s s?i s?i s:s s?i s?i s?i}", "provider", &provider,
-		"conversation", &conversation, "contains", &contains, "turn",
-		&r->turn, "attempt", &r->attempt, "fault", &fault, "delay_ms",
-		&delay, "chunks", &chunks, "retry_after_s", &retry) != 0)
+		"{s?s s?s s?s s?i s?i s:s s?i s?i s?i s?s s?i}", "provider",
+		&provider, "conversation", &conversation, "contains", &contains,
+		"turn", &r->turn, "attempt", &r->attempt, "fault", &fault,
+		"delay_ms", &delay, "chunks", &chunks, "retry_after_s", &retry,
+		"phase", &phase, "at", &place) != 0)
 		return hf_fail(e, HF_EINVAL, "manifest row: %s", je.text);
 	if (hf_fault_parse(fault, &r->fault.kind) != 0)
 		return hf_fail(e, HF_EINVAL,
 		    "manifest row: unknown fault "
 		    "'%s'",
 		    fault);
+	if (phase == NULL && r->fault.kind == HF_FAULT_NO_END)
+		phase = "content";
+	if (phase != NULL && hf_phase_parse(phase, &r->fault.phase) != 0)
+		return hf_fail(
+		    e, HF_EINVAL, "manifest row: unknown phase '%s'", phase);
 	if (strlen(provider) >= sizeof(r->provider) ||
 	    strlen(conversation) >= sizeof(r->conversation) ||
 	    strlen(contains) >= sizeof(r->contains))
 		return hf_fail(e, HF_EINVAL,
 		    "manifest row: a value is too "
 		    "long");
-	if (delay < 0 || chunks < 0 || retry < 0 || r->attempt < 0)
+	if (delay < 0 || chunks < 0 || retry < 0 || place < 0 || r->attempt < 0)
 		return hf_fail(e, HF_EINVAL,
 		    "manifest row: a negative "
 		    "number");
@@ -105,6 +143,7 @@ parse_row(struct hf_fault_row *r, json_t *o, struct hf_error *e)
 	memcpy(r->contains, contains, strlen(contains) + 1);
 	r->fault.delay_ms = (unsigned)delay;
 	r->fault.chunks = (unsigned)chunks;
+	r->fault.at = (unsigned)place;
 	r->fault.retry_after_s = (unsigned)retry;
 	return 0;
 }

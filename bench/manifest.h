@@ -31,7 +31,8 @@
 	X(HTTP_500, "http_500", 500)                                        \
 	X(HTTP_502, "http_502", 502) /* an HTML page, as proxies */         \
 	X(HTTP_503, "http_503", 503)                                        \
-	X(HTTP_529, "http_529", 529)
+	X(HTTP_529, "http_529", 529)                                        \
+	X(GARBLE, "garble", 0) /* bytes that are no event in a stream */
 
 enum hf_fault_kind {
 #define HF_FAULT_ENUM(id, name, status) HF_FAULT_##id,
@@ -44,11 +45,45 @@ const char *hf_fault_name(enum hf_fault_kind k);
 int hf_fault_status(enum hf_fault_kind k); /* 0: not an HTTP status */
 int hf_fault_parse(const char *name, enum hf_fault_kind *out) HF_MUST_CHECK;
 
+/* Does this kind happen within a stream, and so at a place of it? */
+bool hf_fault_in_stream(enum hf_fault_kind k);
+
+/*
+ * Where in its stream a provider fails: after what.  'at' is a place in the
+ * text (in the arguments of the first call, for ARGS) of this provider's own
+ * answer; a place behind its end is its end.
+ * enumerator, name in manifests and reports
+ */
+#define HF_CUT_PHASES(X)                                                      \
+	X(CHUNKS, "chunks")   /* so many deltas */                            \
+	X(HEADERS, "headers") /* the status line and headers */               \
+	X(ROLE, "role")	      /* what comes before the first delta */         \
+	X(FIRST, "first")     /* the first delta */                           \
+	X(WORD, "word")	      /* a delta that ends within the word at 'at' */ \
+	X(EVENT, "event")     /* half the event of the delta at 'at' */       \
+	X(CHAR, "char")	      /* a byte of the first character of several     \
+			       * bytes from 'at' on */                        \
+	X(ARGS, "args")	      /* a delta of arguments that ends at 'at' */    \
+	X(CONTENT, "content") /* all deltas */                                \
+	X(FINISH, "finish")   /* the finish reason, before the terminal mark */
+
+enum hf_cut_phase {
+#define HF_PHASE_ENUM(id, name) HF_PHASE_##id,
+	HF_CUT_PHASES(HF_PHASE_ENUM)
+#undef HF_PHASE_ENUM
+	    HF_PHASE_COUNT
+};
+
+const char *hf_phase_name(enum hf_cut_phase p);
+int hf_phase_parse(const char *name, enum hf_cut_phase *out) HF_MUST_CHECK;
+
 struct hf_bench_fault {
 	enum hf_fault_kind kind;
-	unsigned delay_ms;	/* slow */
-	unsigned chunks;	/* cut, cut_reset, stall, stream_error */
-	unsigned retry_after_s; /* with an HTTP status; 0: no header */
+	enum hf_cut_phase phase; /* of kinds within a stream */
+	unsigned delay_ms;	 /* slow */
+	unsigned chunks;	 /* CHUNKS */
+	unsigned at;		 /* WORD, EVENT, CHAR, ARGS */
+	unsigned retry_after_s;	 /* with an HTTP status; 0: no header */
 };
 
 struct hf_fault_row {
@@ -72,7 +107,8 @@ void hf_manifest_add(struct hf_manifest *m, const struct hf_fault_row *r);
 /*
  * {"faults":[{"provider":"primary","conversation":"p001","turn":3,
  *   "attempt":1,"contains":"text","fault":"http_429","retry_after_s":1,
- *   "delay_ms":0,"chunks":0}]}; all but "fault" may be left out.
+ *   "delay_ms":0,"phase":"chunks","chunks":0,"at":0}]}; all but "fault" may be
+ * left out.  "no_end" without a phase is at "content".
  */
 int hf_manifest_parse(
     struct hf_manifest *m, json_t *root, struct hf_error *e) HF_MUST_CHECK;

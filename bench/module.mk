@@ -7,6 +7,14 @@ libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
 libbench_a_SOURCES = \
 	bench/answer.c bench/answer.h bench/anthropic.c bench/bleed.c \
 	bench/check_anthropic.c bench/check_openai.c \
+	bench/format.c bench/format.h \
+	bench/gateway_conf.c bench/gateway_conf.h bench/job.c bench/job.h \
+	bench/judge_answers.c bench/judge_payload.c bench/reader.h \
+	bench/recital.c bench/recital.h bench/report_misses.c \
+	bench/report_streams.c bench/resume.c bench/resume.h \
+	bench/seam.c bench/seam.h bench/stream.c bench/stream.h \
+	bench/suite_make.c bench/suite_make.h bench/suite_midstream.c \
+	bench/suite_rolling.c \
 	bench/client.c bench/client.h \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
 	bench/dialect.c bench/dialect.h bench/judge.c bench/judge.h \

@@ -189,26 +189,23 @@ static void
 put_call(struct hf_stream *out, const struct hf_reply *p, size_t i, json_t *c)
 {
 	struct hf_str args = hf_json_str(json_object_get(c, "arguments"));
+	size_t end[HF_FRAGMENTS], at = 0;
+	unsigned n = hf_fragments(args, i, &p->split, end);
 	struct hf_buf id;
-	size_t half = args.size / 2;
 
 	hf_buf_init(&id, HF_BUF_NOCAP);
 	call_id(&id, p, i);
-	put_chunk(hf_stream_add(out), p,
+	put_chunk(hf_stream_add(out, true, i == 0 ? 0 : args.size), p,
 	    json_pack("{s:[{s:i,s:s,s:s,s:{s:O,s:s}}]}", "tool_calls", "index",
 		(int)i, "id", id.data, "type", "function", "function", "name",
 		json_object_get(c, "name"), "arguments", ""),
 	    NULL);
 	hf_buf_free(&id);
-	/* In two fragments, split between characters. */
-	while (half < args.size && ((unsigned char)args.p[half] & 0xc0) == 0x80)
-		half++;
-	for (int k = 0; k < 2; k++)
-		put_chunk(hf_stream_add(out), p,
+	for (unsigned k = 0; k < n; at = end[k++])
+		put_chunk(hf_stream_add(out, true, end[k]), p,
 		    json_pack("{s:[{s:i,s:{s:s%}}]}", "tool_calls", "index",
-			(int)i, "function", "arguments",
-			k == 0 ? args.p : args.p + half,
-			k == 0 ? half : args.size - half),
+			(int)i, "function", "arguments", args.p + at,
+			end[k] - at),
 		    NULL);
 }
 
@@ -223,15 +220,14 @@ openai_stream(struct hf_stream *out, const struct hf_reply *p)
 	    json_pack("{s:s,s:o,s:n}", "role", "assistant", "content",
 		a->calls == NULL ? json_string("") : json_null(), "refusal"),
 	    NULL);
-	for (const char *t = a->text; t != NULL && *t != '\0';) {
-		size_t n = hf_piece_size(t);
-
-		put_chunk(hf_stream_add(out), p,
-		    json_pack("{s:s%}", "content", t, n), NULL);
-		t += n;
+	for (size_t at = 0, n; a->text != NULL && a->text[at] != '\0';
+	     at += n) {
+		n = hf_piece_size(a->text, at, p->split.text);
+		put_chunk(hf_stream_add(out, false, at + n), p,
+		    json_pack("{s:s%}", "content", a->text + at, n), NULL);
 	}
 	json_array_foreach(a->calls, i, c) put_call(out, p, i, c);
-	put_chunk(&out->tail, p, json_object(),
+	put_chunk(&out->finish, p, json_object(),
 	    a->calls == NULL ? "stop" : "tool_calls");
 	if (p->usage) {
 		json_t *o = json_pack("{s:s+,s:s,s:I,s:s,s:[],s:o}", "id",

@@ -51,6 +51,50 @@ message(const char *role, const char *text)
 	return m;
 }
 
+const char *
+hf_play_call_id(const struct hf_play *p, unsigned turn)
+{
+	const char *id = json_string_value(
+	    json_object_get(json_array_get(p->calls[turn], 0), "id"));
+
+	return id == NULL ? "" : id;
+}
+
+/* What is sent on a turn: said, or a tool's result. */
+static json_t *
+sent(const struct hf_play *p, unsigned turn)
+{
+	json_t *m;
+
+	if (!p->c->tool[turn])
+		return message("user", p->c->user[turn]);
+	m = message("tool", p->c->user[turn]);
+	json_object_set_new(m, "tool_call_id",
+	    json_string(turn == 0 ? "" : hf_play_call_id(p, turn - 1)));
+	return m;
+}
+
+/* What was answered, as it is sent back. */
+static json_t *
+answered(const struct hf_play *p, unsigned turn)
+{
+	json_t *m = message("assistant", p->answer[turn]), *calls, *c;
+	size_t i;
+
+	if (p->calls[turn] == NULL)
+		return m;
+	calls = json_array();
+	json_array_foreach(p->calls[turn], i, c) json_array_append_new(calls,
+	    json_pack("{s:O,s:s,s:{s:O,s:O}}", "id", json_object_get(c, "id"),
+		"type", "function", "function", "name",
+		json_object_get(c, "name"), "arguments",
+		json_object_get(c, "arguments")));
+	json_object_set_new(m, "tool_calls", calls);
+	if (p->answer[turn][0] == '\0')
+		json_object_set_new(m, "content", json_null());
+	return m;
+}
+
 static json_t *
 messages(const struct hf_play_conf *conf, const struct hf_play *p)
 {
@@ -59,15 +103,11 @@ messages(const struct hf_play_conf *conf, const struct hf_play *p)
 
 	if (turn == 0 || conf->full_history)
 		json_array_append_new(out, message("system", p->system_text));
-	if (conf->full_history) {
-		for (unsigned i = 0; i < turn; i++) {
-			json_array_append_new(
-			    out, message("user", p->c->user[i]));
-			json_array_append_new(
-			    out, message("assistant", p->answer[i]));
-		}
+	for (unsigned i = 0; conf->full_history && i < turn; i++) {
+		json_array_append_new(out, sent(p, i));
+		json_array_append_new(out, answered(p, i));
 	}
-	json_array_append_new(out, message("user", p->c->user[turn]));
+	json_array_append_new(out, sent(p, turn));
 	return out;
 }
 
@@ -120,11 +160,15 @@ on_called(void *arg, const struct hf_call_result *r)
 	p->first_ms[turn] = r->first_ms;
 	p->broken[turn] = r->broken;
 	p->retries[turn] = r->retries;
+	p->marks[turn] = r->marks;
+	p->silence_ms[turn] = r->silence_ms;
 	if (r->answer == NULL) {
+		p->partial = hf_xstrdup(r->text);
 		snprintf(p->error, sizeof(p->error), "turn %u: %.180s",
 		    turn + 1, r->error);
 	} else {
 		p->answer[turn] = hf_xstrdup(r->answer);
+		p->calls[turn] = json_incref(r->calls);
 		p->n_answered++;
 		if (p->n_answered < p->c->n_user) {
 			take_turn(a);
@@ -136,18 +180,36 @@ on_called(void *arg, const struct hf_call_result *r)
 	next_play(a);
 }
 
+/* "holdfast", or "holdfast-ROUTE". */
+static void
+route_name(
+    const struct hf_play_conf *conf, const struct hf_play *p, struct hf_buf *b)
+{
+	const struct hf_play_system *s = &conf->system[p->system];
+	const char *route = conf->suite->route[p->c->route].name;
+
+	hf_buf_puts(b, s->model);
+	if (!s->any_route && route[0] != '\0')
+		hf_buf_printf(b, "-%s", route);
+}
+
 static void
 take_turn(struct actor *a)
 {
 	const struct hf_play_conf *conf = a->stage->conf;
 	struct hf_play *p = a->play;
-	json_t *body = json_pack("{s:s,s:o,s:s,s:b}", "model",
-	    conf->system[p->system].model, "messages", messages(conf, p),
-	    "user", p->user, "stream", conf->stream);
 	char key[sizeof(p->session) + 16];
-	struct hf_buf b;
+	struct hf_buf b, route;
+	json_t *body;
 
+	hf_buf_init(&route, HF_BUF_NOCAP);
+	route_name(conf, p, &route);
+	body = json_pack("{s:s,s:o,s:s,s:b}", "model", route.data, "messages",
+	    messages(conf, p), "user", p->user, "stream", conf->stream);
 	HF_CHECK(body != NULL);
+	if (p->c->tools != NULL)
+		json_object_set_new(
+		    body, "tools", json_loads(p->c->tools, 0, NULL));
 	hf_buf_init(&b, HF_BUF_NOCAP);
 	hf_buf_json(&b, body);
 	json_decref(body);
@@ -155,6 +217,7 @@ take_turn(struct actor *a)
 	hf_client_call(a->stage->client, p->session,
 	    conf->idempotency_key ? key : NULL, hf_buf_str(&b), on_called, a);
 	hf_buf_free(&b);
+	hf_buf_free(&route);
 }
 
 static void
@@ -216,8 +279,11 @@ hf_plays_free(struct hf_plays *p)
 {
 	for (unsigned i = 0; i < p->n_play; i++) {
 		free(p->play[i].system_text);
-		for (unsigned k = 0; k < p->play[i].n_answered; k++)
+		free(p->play[i].partial);
+		for (unsigned k = 0; k < p->play[i].n_answered; k++) {
 			free(p->play[i].answer[k]);
+			json_decref(p->play[i].calls[k]);
+		}
 	}
 	free(p->play);
 	p->play = NULL;

@@ -7,15 +7,17 @@
 
 #include "base/err.h"
 #include "base/hf.h"
+#include "bench/reader.h"
 #include "bench/suite.h"
 
 #define HF_MAX_SYSTEMS 4
 
 struct hf_play_system {
 	const char *name;  /* "holdfast" */
-	const char *model; /* the route that is asked for */
-	bool stateless;	   /* by design, the fallback is told the
-			    * last user message only */
+	const char *model; /* the route that is asked for, or its beginning */
+	bool stateless;	   /* by design, later targets are told the last user
+			    * message only */
+	bool any_route;	   /* ask for 'model' whatever route is named */
 };
 
 struct hf_play_conf {
@@ -45,16 +47,22 @@ struct hf_play {
 	char session[112];
 	char user[80]; /* end user's id: "p001.r1.holdfast" */
 	char *system_text;
-	char *answer[HF_MAX_TURNS]; /* what was answered to each */
+	char *answer[HF_MAX_TURNS];  /* what was answered to each */
+	json_t *calls[HF_MAX_TURNS]; /* ... with which tool calls, or NULL */
+	char *partial;		     /* what came of the answer that failed */
+	struct hf_marks marks[HF_MAX_TURNS]; /* of streams */
 	unsigned n_answered;
 	double turn_ms[HF_MAX_TURNS], first_ms[HF_MAX_TURNS];
-	unsigned broken[HF_MAX_TURNS];	/* connections under each */
-	unsigned retries[HF_MAX_TURNS]; /* times it was sent again */
-	char error[200];		/* why it ended early, or "" */
+	double silence_ms[HF_MAX_TURNS]; /* longest pause within the text */
+	unsigned broken[HF_MAX_TURNS];	 /* connections under each */
+	unsigned retries[HF_MAX_TURNS];	 /* times it was sent again */
+	char error[200];		 /* why it ended early, or "" */
 	/* what the judge finds */
-	bool preserved; /* the probe got its fact */
-	unsigned primary_failed, primary_answered, fallback_answered;
-	unsigned bad_payloads, foreign;
+	bool preserved; /* all probes got their facts */
+	unsigned bad_payloads, foreign, refused;
+	unsigned wrong_texts, other_texts, wrong_calls, bad_marks;
+	int first_wrong; /* turn on which something is, or -1 */
+	unsigned blame;	 /* enum hf_blame */
 };
 
 struct hf_plays {
@@ -63,6 +71,8 @@ struct hf_plays {
 	double wall_s;
 };
 
+/* A conversation's tool call, as it was answered: id of the first; or "". */
+const char *hf_play_call_id(const struct hf_play *p, unsigned turn);
 /* The index of play (run, conv, system). */
 unsigned hf_play_index(
     const struct hf_play_conf *c, unsigned run, unsigned conv, unsigned system);

@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "bench/dialect.h"
-#include "bench/server.h"
+#include "bench/job.h"
+#include "bench/resume.h"
 
 struct listener {
 	struct hf_providers *p;
@@ -28,227 +28,8 @@ struct hf_providers {
 	uint64_t serial;  /* of requests; makes ids unique */
 };
 
-/* One request being answered; freed when its answer ends. */
-struct job {
-	struct hf_providers *p;
-	const struct hf_bench_dialect *d;
-	struct hf_bench_fault fault;
-	struct hf_stream stream;
-	struct hf_buf plain;
-	unsigned next; /* piece to send */
-	bool streaming;
-	char id[32];
-};
-
 static const struct hf_bench_dialect *const dialects[] = { &hf_bench_openai,
 	&hf_bench_anthropic };
-
-static void
-job_free(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-
-	rq->arg = NULL;
-	if (j == NULL)
-		return;
-	hf_stream_free(&j->stream);
-	hf_buf_free(&j->plain);
-	free(j);
-}
-
-/* --- bad and good endings ------------------------------------------------ */
-
-static void
-send_refusal(struct hf_sreq *rq, const struct hf_refusal *r)
-{
-	struct job *j = rq->arg;
-	char headers[160];
-	struct hf_buf b;
-
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	j->d->error(&b, r, j->id);
-	snprintf(headers, sizeof(headers), "%s: req_%s\r\n",
-	    j->d == &hf_bench_openai ? "x-request-id" : "request-id", j->id);
-	if (j->fault.retry_after_s > 0)
-		snprintf(headers + strlen(headers), 40, "Retry-After: %u\r\n",
-		    j->fault.retry_after_s);
-	job_free(rq);
-	hf_sreq_reply(
-	    rq, r->status, headers, "application/json", hf_buf_str(&b));
-	hf_buf_free(&b);
-}
-
-static void
-send_status(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-	int status = hf_fault_status(j->fault.kind);
-	struct hf_refusal r;
-
-	if (status == 502) {
-		job_free(rq);
-		hf_sreq_reply(rq, 502, "", "text/html",
-		    HF_STR("<html><head><title>502 Bad Gateway</title></head>"
-			   "<body><center><h1>502 Bad Gateway</h1></center>"
-			   "</body></html>\r\n"));
-		return;
-	}
-	j->d->failure(status, &r);
-	send_refusal(rq, &r);
-}
-
-static void
-end_stream(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-	enum hf_fault_kind kind = j->fault.kind;
-	struct hf_refusal r;
-	struct hf_buf b;
-
-	if (kind == HF_FAULT_STALL)
-		return;
-	if (kind == HF_FAULT_CUT || kind == HF_FAULT_CUT_RESET) {
-		job_free(rq);
-		hf_sreq_close(rq, kind == HF_FAULT_CUT_RESET);
-		return;
-	}
-	if (kind == HF_FAULT_STREAM_ERROR) {
-		j->d->failure(j->d == &hf_bench_openai ? 500 : 529, &r);
-		hf_buf_init(&b, HF_BUF_NOCAP);
-		j->d->error_event(&b, &r);
-		hf_sreq_chunk(rq, hf_buf_str(&b));
-		hf_buf_free(&b);
-	} else if (kind != HF_FAULT_NO_END) {
-		hf_sreq_chunk(rq, hf_buf_str(&j->stream.tail));
-	}
-	job_free(rq);
-	hf_sreq_end(rq);
-}
-
-static bool
-cuts(const struct job *j)
-{
-	return j->fault.kind == HF_FAULT_CUT ||
-	    j->fault.kind == HF_FAULT_CUT_RESET ||
-	    j->fault.kind == HF_FAULT_STALL;
-}
-
-static unsigned
-last_piece(const struct job *j)
-{
-	if ((cuts(j) || j->fault.kind == HF_FAULT_STREAM_ERROR) &&
-	    j->fault.chunks < j->stream.n_piece)
-		return j->fault.chunks;
-	return j->stream.n_piece;
-}
-
-static void
-send_pieces(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-	unsigned last = last_piece(j);
-
-	while (j->next < last) {
-		hf_sreq_chunk(rq, hf_buf_str(&j->stream.piece[j->next++]));
-		if (j->p->conf.chunk_ms > 0 && j->next < last) {
-			hf_sreq_after(rq, j->p->conf.chunk_ms, send_pieces);
-			return;
-		}
-	}
-	end_stream(rq);
-}
-
-static void
-send_plain(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-	struct hf_buf plain = j->plain;
-	struct hf_str body = hf_buf_str(&plain);
-	struct hf_refusal r;
-
-	hf_buf_init(&j->plain, 0);
-	if (cuts(j)) {
-		body.size /= 2;
-		hf_sreq_start(rq, 200, "", "application/json");
-		hf_sreq_chunk(rq, body);
-		end_stream(rq);
-	} else if (j->fault.kind == HF_FAULT_STREAM_ERROR) {
-		j->d->failure(500, &r);
-		send_refusal(rq, &r);
-	} else {
-		if (j->fault.kind == HF_FAULT_NO_END)
-			body.size--;
-		job_free(rq);
-		hf_sreq_reply(rq, 200, "", "application/json", body);
-	}
-	hf_buf_free(&plain);
-}
-
-static void
-send_answer(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-
-	if (!j->streaming) {
-		send_plain(rq);
-		return;
-	}
-	hf_sreq_start(rq, 200, "Cache-Control: no-cache\r\n",
-	    "text/event-stream; charset=utf-8");
-	hf_sreq_chunk(rq, hf_buf_str(&j->stream.head));
-	send_pieces(rq);
-}
-
-static void
-act(struct hf_sreq *rq)
-{
-	struct job *j = rq->arg;
-
-	switch (j->fault.kind) {
-	case HF_FAULT_SILENCE:
-		return;
-	case HF_FAULT_HEADERS:
-		hf_sreq_start(rq, 200, "",
-		    j->streaming ? "text/event-stream; charset=utf-8" :
-				   "application/json");
-		return;
-	case HF_FAULT_CLOSE:
-	case HF_FAULT_RESET: {
-		bool reset = j->fault.kind == HF_FAULT_RESET;
-
-		job_free(rq);
-		hf_sreq_close(rq, reset);
-		return;
-	}
-	case HF_FAULT_SLOW:
-		hf_sreq_after(rq, j->fault.delay_ms, send_answer);
-		return;
-	case HF_FAULT_GARBAGE:
-		job_free(rq);
-		hf_sreq_reply(rq, 200, "", "application/json",
-		    HF_STR("{\"id\":\"chatcmpl-"));
-		return;
-	case HF_FAULT_HTTP_400:
-	case HF_FAULT_HTTP_401:
-	case HF_FAULT_HTTP_404:
-	case HF_FAULT_HTTP_429:
-	case HF_FAULT_HTTP_500:
-	case HF_FAULT_HTTP_502:
-	case HF_FAULT_HTTP_503:
-	case HF_FAULT_HTTP_529:
-		send_status(rq);
-		return;
-	case HF_FAULT_NONE:
-	case HF_FAULT_CUT:
-	case HF_FAULT_CUT_RESET:
-	case HF_FAULT_STALL:
-	case HF_FAULT_STREAM_ERROR:
-	case HF_FAULT_NO_END:
-	case HF_FAULT_COUNT:
-		break;
-	}
-	send_answer(rq);
-}
 
 /* --- what the request is ------------------------------------------------- */
 
@@ -300,9 +81,11 @@ count_attempt(
 	return (int)n;
 }
 
+/* Notes in 'entry' whose request this is, and finds how it fails; a request
+ * that is refused is no attempt. */
 static struct hf_bench_fault
 choose_fault(struct hf_providers *p, const struct listener *l,
-    struct hf_str user, json_t *view, json_t *entry)
+    struct hf_str user, json_t *view, bool refused, json_t *entry)
 {
 	const struct hf_conv *c = find_conv(p->conf.suite, view, user);
 	struct hf_fault_query q = {
@@ -312,7 +95,7 @@ choose_fault(struct hf_providers *p, const struct listener *l,
 	};
 
 	if (c != NULL) {
-		int turn = hf_conv_turn(c, q.last_user);
+		int turn = hf_conv_view_turn(c, view);
 
 		q.conversation = hf_str(c->id);
 		if (turn >= 0)
@@ -323,16 +106,20 @@ choose_fault(struct hf_providers *p, const struct listener *l,
 		q.conversation = (struct hf_str){ user.p,
 			dot == NULL ? user.size : (size_t)(dot - user.p) };
 	}
-	q.attempt = count_attempt(p, l->name,
-	    user.p != NULL		 ? user :
-		q.conversation.p != NULL ? q.conversation :
-					   q.last_user,
-	    q.turn);
+	if (!refused)
+		q.attempt = count_attempt(p, l->name,
+		    user.p != NULL		 ? user :
+			q.conversation.p != NULL ? q.conversation :
+						   q.last_user,
+		    q.turn);
+	json_object_set_new(entry, "user",
+	    user.p == NULL ? json_null() : json_stringn(user.p, user.size));
 	if (q.conversation.p != NULL)
 		json_object_set_new(entry, "conversation",
 		    json_stringn(q.conversation.p, q.conversation.size));
 	json_object_set_new(entry, "turn", json_integer(q.turn));
 	json_object_set_new(entry, "attempt", json_integer(q.attempt));
+	json_object_set(entry, "messages", view);
 	return hf_manifest_match(p->conf.manifest, &q);
 }
 
@@ -361,7 +148,7 @@ tokens(struct hf_str s)
 }
 
 static void
-render(struct job *j, json_t *body, const struct hf_answer *a)
+render(struct hf_job *j, json_t *body, const struct hf_answer *a)
 {
 	json_t *opts = json_object_get(body, "stream_options");
 	struct hf_reply r = {
@@ -371,6 +158,7 @@ render(struct job *j, json_t *body, const struct hf_answer *a)
 		.answer = a,
 		.usage = json_is_true(json_object_get(opts, "include_usage")),
 		.output_tokens = tokens(hf_str(a->text)),
+		.split = hf_stream_split(a, &j->fault),
 	};
 	struct hf_buf in;
 
@@ -378,10 +166,12 @@ render(struct job *j, json_t *body, const struct hf_answer *a)
 	hf_buf_json(&in, json_object_get(body, "messages"));
 	r.input_tokens = tokens(hf_buf_str(&in));
 	hf_buf_free(&in);
-	if (j->streaming)
-		j->d->stream(&j->stream, &r);
-	else
+	if (!j->streaming) {
 		j->d->plain(&j->plain, &r);
+		return;
+	}
+	j->d->stream(&j->stream, &r);
+	j->cut = hf_stream_cut(&j->stream, &j->fault, &r.split);
 }
 
 static json_t *
@@ -390,43 +180,78 @@ text_or_null(const char *text)
 	return text == NULL ? json_null() : json_string(text);
 }
 
+/* What is said, and how it fails. */
+static void
+log_answer(const struct hf_job *j, const struct hf_resumed *r, json_t *entry)
+{
+	int status = hf_fault_status(j->fault.kind);
+	bool whole =
+	    j->fault.kind == HF_FAULT_NONE || j->fault.kind == HF_FAULT_SLOW;
+
+	json_object_set_new(
+	    entry, "fault", json_string(hf_fault_name(j->fault.kind)));
+	if (hf_fault_in_stream(j->fault.kind)) {
+		json_object_set_new(
+		    entry, "phase", json_string(hf_phase_name(j->fault.phase)));
+		json_object_set_new(
+		    entry, "sent", json_integer((json_int_t)j->cut.text));
+	}
+	json_object_set_new(
+	    entry, "status", json_integer(status > 0 ? status : 200));
+	json_object_set_new(
+	    entry, "asked", json_string(hf_asked_name(r->asked)));
+	json_object_set_new(
+	    entry, "repeated", json_integer((json_int_t)r->repeated));
+	json_object_set_new(entry, "would", text_or_null(r->answer.text));
+	json_object_set_new(
+	    entry, "answer", text_or_null(whole ? r->answer.text : NULL));
+	if (r->answer.calls != NULL)
+		json_object_set(entry, "calls", r->answer.calls);
+}
+
 static void
 answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
     json_t *body, json_t *entry)
 {
-	struct job *j = rq->arg;
-	struct hf_str user = j->d->user(body);
+	struct hf_job *j = rq->arg;
 	json_t *view = j->d->view(body), *tools = j->d->tools(body);
-	struct hf_answer a = { 0 };
-	int status;
+	struct hf_resumed r;
 
 	j->streaming = json_is_true(json_object_get(body, "stream"));
-	json_object_set(entry, "model", json_object_get(body, "model"));
-	json_object_set_new(entry, "stream", json_boolean(j->streaming));
-	json_object_set_new(entry, "user",
-	    user.p == NULL ? json_null() : json_stringn(user.p, user.size));
-	j->fault = choose_fault(p, l, user, view, entry);
-	hf_answer_make(&a, view, tools,
-	    p->conf.suite == NULL ? NULL : p->conf.suite->lore);
-	render(j, body, &a);
-	status = hf_fault_status(j->fault.kind);
-	json_object_set_new(
-	    entry, "fault", json_string(hf_fault_name(j->fault.kind)));
-	json_object_set_new(
-	    entry, "status", json_integer(status > 0 ? status : 200));
-	json_object_set(entry, "messages", view);
-	json_object_set_new(entry, "answer",
-	    text_or_null(j->fault.kind == HF_FAULT_NONE ||
-			j->fault.kind == HF_FAULT_SLOW ?
-		    a.text :
-		    NULL));
-	if (a.calls != NULL)
-		json_object_set(entry, "calls", a.calls);
-	hf_answer_free(&a);
+	j->chunk_ms = p->conf.chunk_ms;
+	j->fault = choose_fault(p, l, j->d->user(body), view, false, entry);
+	hf_answer_resume(&r, view, tools,
+	    p->conf.suite == NULL ? NULL : p->conf.suite->lore,
+	    hf_json_str(json_object_get(body, "model")));
+	render(j, body, &r.answer);
+	log_answer(j, &r, entry);
+	hf_answer_free(&r.answer);
 	json_decref(view);
 	json_decref(tools);
 	write_log(p, entry);
-	act(rq);
+	hf_job_run(rq);
+}
+
+/* The request is not one that the real service takes. */
+static void
+refuse(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
+    json_t *body, json_t *entry, const struct hf_refusal *r)
+{
+	struct hf_job *j = rq->arg;
+	json_t *view;
+
+	json_object_set_new(entry, "status", json_integer(r->status));
+	json_object_set_new(entry, "refused", json_string(r->message));
+	if (r->prefill) {
+		/* Only its last message is wrong: it is somebody's. */
+		view = j->d->view(body);
+		(void)choose_fault(p, l, j->d->user(body), view, true, entry);
+		json_object_set_new(entry, "asked",
+		    json_string(hf_asked_name(HF_ASKED_PREFILL)));
+		json_decref(view);
+	}
+	write_log(p, entry);
+	hf_job_refuse(rq, r);
 }
 
 static void
@@ -444,25 +269,15 @@ on_call(
 	    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	json_t *entry = json_pack("{s:I,s:s,s:s}", "t_us",
 	    (json_int_t)hf_wall_us(), "provider", l->name, "dialect", d->name);
-	struct job *j = hf_xcalloc(1, sizeof(*j));
 	struct hf_refusal r;
 
-	j->p = p;
-	j->d = d;
-	hf_stream_init(&j->stream);
-	hf_buf_init(&j->plain, HF_BUF_NOCAP);
-	snprintf(j->id, sizeof(j->id), "hf%llx%06llx",
-	    (unsigned long long)time(NULL), (unsigned long long)++p->serial);
-	rq->arg = j;
-	rq->gone = job_free;
-	if (d->check(&h, body, &r) != 0) {
-		json_object_set_new(entry, "status", json_integer(r.status));
-		json_object_set_new(entry, "refused", json_string(r.message));
-		write_log(p, entry);
-		send_refusal(rq, &r);
-	} else {
+	hf_job_new(rq, d, ++p->serial);
+	json_object_set(entry, "model", json_object_get(body, "model"));
+	json_object_set(entry, "stream", json_object_get(body, "stream"));
+	if (d->check(&h, body, &r) != 0)
+		refuse(p, l, rq, body, entry, &r);
+	else
 		answer(p, l, rq, body, entry);
-	}
 	json_decref(entry);
 	json_decref(body);
 }

@@ -34,10 +34,13 @@ void hf_providers_free(struct hf_providers *p);
 /*
  * The log: one object a line, written before the answer is,
  *   {"t_us","provider","dialect","user","conversation","turn","attempt",
- *    "model","stream","fault","status","messages":VIEW,"answer":T|null,
- *    "calls":[...],"refused":T}
+ *    "model","stream","fault","phase","sent":N,"status","messages":VIEW,
+ *    "asked","repeated":N,"would":T|null,"answer":T|null,"calls":[...],
+ *    "refused":T}
  * "conversation" is what stands before the first '.' of the end user's id
  * ("user", "metadata.user_id"), else the one whose opening was received.
+ * "would" is what it set out to say, "answer" the same if it does not fail,
+ * "sent" how many bytes of that text it sends before it fails in a stream.
  */
 
 #endif

@@ -27,7 +27,19 @@ json_t *hf_report_json(const struct hf_report *r) HF_MUST_CHECK;
 /* The table, from that JSON alone. */
 void hf_report_text(FILE *f, json_t *report);
 
-/* The words of the paper: "timeout", "api_error", "rate_limit". */
-const char *hf_failure_name(enum hf_fault_kind k);
+/* --- parts of it ---------------------------------------------------------- */
+
+/* What failed and how streams were gone on with, and how well; new. */
+json_t *hf_report_streams(const struct hf_tally *t);
+/* {"label": plays}, without 0; new. */
+json_t *hf_report_blames(const struct hf_tally *t);
+void hf_report_streams_text(FILE *f, json_t *systems);
+/* Plays with something wrong: who is to blame, and where; new. */
+json_t *hf_report_misses(const struct hf_report *r);
+void hf_report_misses_text(FILE *f, json_t *report);
+/* Adds to the first of them what providers received on that turn, from their
+ * log. */
+int hf_report_transcripts(
+    json_t *report, const char *log, struct hf_error *e) HF_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "bench/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -13,57 +14,7 @@
 #include "base/clock.h"
 #include "bench/stats.h"
 
-#define MAX_MISSES 200
-
-const char *
-hf_failure_name(enum hf_fault_kind k)
-{
-	if (k == HF_FAULT_SILENCE)
-		return "timeout";
-	if (k == HF_FAULT_HTTP_502)
-		return "api_error";
-	if (k == HF_FAULT_HTTP_429)
-		return "rate_limit";
-	return hf_fault_name(k);
-}
-
 /* --- preserved or not, by axis -------------------------------------------- */
-
-typedef void (*label_fn)(const struct hf_play *p, char *out, size_t size);
-
-static void
-label_run(const struct hf_play *p, char *out, size_t size)
-{
-	snprintf(out, size, "%u", p->run + 1);
-}
-
-static void
-label_length(const struct hf_play *p, char *out, size_t size)
-{
-	snprintf(out, size, "%u", p->c->n_messages);
-}
-
-static void
-label_fact(const struct hf_play *p, char *out, size_t size)
-{
-	snprintf(out, size, "%s", p->c->fact_type);
-}
-
-static void
-label_failure(const struct hf_play *p, char *out, size_t size)
-{
-	snprintf(out, size, "%s", hf_failure_name(p->c->failure));
-}
-
-static const struct {
-	const char *name;
-	label_fn label;
-} axes[] = {
-	{ "run", label_run },
-	{ "length", label_length },
-	{ "fact", label_fact },
-	{ "failure", label_failure },
-};
 
 static json_t *
 ratio(unsigned k, unsigned n)
@@ -74,13 +25,23 @@ ratio(unsigned k, unsigned n)
 	    w.p, "lo", w.lo, "hi", w.hi);
 }
 
-/* One axis: {"label": ratio, ...}, numbers ascending, words as they come. */
+/* Of axis number i of the suite, or its run. */
+static const char *
+label(const struct hf_play *p, unsigned axis, char run[HF_MAX_LABEL])
+{
+	if (axis < HF_MAX_AXES)
+		return p->c->label[axis];
+	snprintf(run, HF_MAX_LABEL, "%u", p->run + 1);
+	return run;
+}
+
+/* One axis: {"label": ratio, ...}, as they come. */
 static json_t *
-by_axis(const struct hf_report *r, unsigned system, label_fn label)
+by_axis(const struct hf_report *r, unsigned system, unsigned axis)
 {
 	json_t *tally = json_object(), *out = json_object(), *v;
-	const char *key;
-	char name[40];
+	const char *key, *name;
+	char run[HF_MAX_LABEL];
 
 	for (unsigned i = 0; i < r->plays->n_play; i++) {
 		const struct hf_play *p = &r->plays->play[i];
@@ -88,7 +49,7 @@ by_axis(const struct hf_report *r, unsigned system, label_fn label)
 
 		if (p->system != system)
 			continue;
-		label(p, name, sizeof(name));
+		name = label(p, axis, run);
 		t = json_object_get(tally, name);
 		if (t == NULL) {
 			t = json_pack("[i,i]", 0, 0);
@@ -121,7 +82,7 @@ summary(double *v, size_t n)
 	    s.p75, "p95", s.p95, "p99", s.p99, "max", s.max);
 }
 
-enum which { PROBE, FIRST, QUIET };
+enum which { PROBE, FIRST, QUIET, SILENCE };
 
 static json_t *
 latencies(const struct hf_report *r, unsigned system, enum which which)
@@ -132,19 +93,21 @@ latencies(const struct hf_report *r, unsigned system, enum which which)
 
 	for (unsigned i = 0; i < r->plays->n_play; i++) {
 		const struct hf_play *p = &r->plays->play[i];
-		unsigned probe = p->c->n_user - 1;
+		unsigned probe = p->c->probe;
 
 		if (p->system != system)
 			continue;
-		for (unsigned k = 0;
-		     which == QUIET && k < probe && k < p->n_answered; k++)
-			v[n++] = p->turn_ms[k];
-		if (p->n_answered < p->c->n_user)
+		for (unsigned k = 0; which == QUIET && k < p->n_answered; k++)
+			if (!hf_conv_is_to_fail(p->c, k))
+				v[n++] = p->turn_ms[k];
+		if (p->n_answered <= probe)
 			continue;
 		if (which == PROBE)
 			v[n++] = p->turn_ms[probe];
 		else if (which == FIRST && p->first_ms[probe] >= 0)
 			v[n++] = p->first_ms[probe];
+		else if (which == SILENCE)
+			v[n++] = p->silence_ms[probe];
 	}
 	out = summary(v, n);
 	free(v);
@@ -169,9 +132,8 @@ overhead(
 
 			pa = &play[hf_play_index(r->conf, run, i, a)];
 			pb = &play[hf_play_index(r->conf, run, i, b)];
-			probe = pa->c->n_user - 1;
-			if (pa->n_answered == pa->c->n_user &&
-			    pb->n_answered == pb->c->n_user &&
+			probe = pa->c->probe;
+			if (pa->n_answered > probe && pb->n_answered > probe &&
 			    (only == HF_FAULT_NONE || pa->c->failure == only))
 				v[n++] =
 				    pb->turn_ms[probe] - pa->turn_ms[probe];
@@ -218,7 +180,7 @@ static json_t *
 system_report(const struct hf_report *r, unsigned system)
 {
 	unsigned k = 0, n = 0;
-	json_t *by = json_object();
+	json_t *by = json_object(), *o;
 
 	for (unsigned i = 0; i < r->plays->n_play; i++) {
 		if (r->plays->play[i].system != system)
@@ -226,38 +188,23 @@ system_report(const struct hf_report *r, unsigned system)
 		n++;
 		k += r->plays->play[i].preserved;
 	}
-	for (unsigned i = 0; i < hf_countof(axes); i++)
+	json_object_set_new(by, "run", by_axis(r, system, HF_MAX_AXES));
+	for (unsigned i = 0; i < r->conf->suite->n_axis; i++)
 		json_object_set_new(
-		    by, axes[i].name, by_axis(r, system, axes[i].label));
-	return json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", ratio(k, n), "by", by,
+		    by, r->conf->suite->axis[i], by_axis(r, system, i));
+	o = json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", ratio(k, n), "by", by,
 	    "latency_ms", latencies(r, system, PROBE), "first_text_ms",
 	    latencies(r, system, FIRST), "quiet_turn_ms",
 	    latencies(r, system, QUIET));
-}
-
-static json_t *
-misses(const struct hf_report *r)
-{
-	json_t *out = json_array();
-
-	for (unsigned i = 0; i < r->plays->n_play; i++) {
-		const struct hf_play *p = &r->plays->play[i];
-		bool whole = p->n_answered == p->c->n_user;
-
-		if (p->preserved || json_array_size(out) >= MAX_MISSES ||
-		    (r->conf->system[p->system].stateless && whole &&
-			p->foreign == 0))
-			continue; /* a stateless miss is what it is for */
-		json_array_append_new(out,
-		    json_pack("{s:s,s:i,s:s,s:s,s:s,s:s?,s:s?,s:i}", "system",
-			r->conf->system[p->system].name, "run", (int)p->run + 1,
-			"conversation", p->c->id, "failure",
-			hf_failure_name(p->c->failure), "expected", p->c->fact,
-			"answer", whole ? p->answer[p->c->n_user - 1] : NULL,
-			"error", p->error[0] ? p->error : NULL, "foreign",
-			(int)p->foreign));
-	}
-	return out;
+	if (r->conf->stream)
+		json_object_set_new(
+		    o, "silence_ms", latencies(r, system, SILENCE));
+	if (r->conf->suite->stream)
+		json_object_set_new(
+		    o, "streams", hf_report_streams(&r->counts.tally[system]));
+	json_object_set_new(
+	    o, "blame", hf_report_blames(&r->counts.tally[system]));
+	return o;
 }
 
 static json_t *
@@ -273,16 +220,17 @@ counts(const struct hf_report *r)
 	if (r->log_judged)
 		json_object_update_new(o,
 		    json_pack(
-			"{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+			"{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
 			"doubled", (int)c->doubled, "repeated",
 			(int)c->repeated, "payloads", (int)c->payloads,
 			"bad_payloads", (int)c->bad_payloads, "refused",
-			(int)c->refused, "unattributed", (int)c->unattributed,
-			"duplicates", (int)c->duplicates, "late", (int)c->late,
-			"failed_over", (int)c->failed_over, "unasked",
-			(int)c->unasked, "not_failed_over",
-			(int)c->not_failed_over, "answered_by_primary",
-			(int)c->answered_by_primary));
+			(int)c->refused, "refused_prefills",
+			(int)c->refused_prefills, "unattributed",
+			(int)c->unattributed, "duplicates", (int)c->duplicates,
+			"late", (int)c->late, "failed_over",
+			(int)c->failed_over, "unasked", (int)c->unasked,
+			"not_failed_over", (int)c->not_failed_over,
+			"answered_by_primary", (int)c->answered_by_primary));
 	return o;
 }
 
@@ -322,8 +270,8 @@ hf_report_json(const struct hf_report *r)
 	    "wall_s", r->plays->wall_s, "suite", "name", c->suite->name, "seed",
 	    (json_int_t)c->suite->seed, "conversations", (int)c->suite->n_conv,
 	    "turns", (int)suite_turns(c->suite), "systems", systems, "clo_ms",
-	    clo(r), "counts", counts(r), "misses", misses(r), "bad_payloads",
-	    r->examples, "verify", verify(r));
+	    clo(r), "counts", counts(r), "misses", hf_report_misses(r),
+	    "bad_payloads", r->examples, "verify", verify(r));
 	HF_CHECK(out != NULL);
 	return out;
 }

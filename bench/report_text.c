@@ -5,7 +5,7 @@
 
 #include "bench/report.h"
 
-#define LABEL 18
+#define LABEL 26
 #define COLUMN 30
 
 static double
@@ -80,9 +80,10 @@ put_axis(FILE *f, json_t *systems, const char *axis)
 		}
 		return;
 	}
+	fprintf(f, "  %s:\n", axis);
 	json_object_foreach(rows, label, v)
 	{
-		snprintf(shown, sizeof(shown), "  %.40s", label);
+		snprintf(shown, sizeof(shown), "    %.40s", label);
 		put_row(f, systems, axis, label, shown);
 	}
 }
@@ -104,7 +105,7 @@ static void
 put_times(FILE *f, json_t *report)
 {
 	json_t *systems = json_object_get(report, "systems"), *s, *o;
-	json_t *clo = json_object_get(report, "clo_ms");
+	json_t *clo = json_object_get(report, "clo_ms"), *v;
 	const char *name;
 	char label[64];
 
@@ -116,6 +117,10 @@ put_times(FILE *f, json_t *report)
 		put_summary(f, label, json_object_get(s, "quiet_turn_ms"));
 		snprintf(label, sizeof(label), "%s: probe", name);
 		put_summary(f, label, json_object_get(s, "latency_ms"));
+		v = json_object_get(s, "silence_ms");
+		snprintf(label, sizeof(label), "%s: longest pause", name);
+		if (v != NULL)
+			put_summary(f, label, v);
 	}
 	if (!json_is_object(clo))
 		return;
@@ -128,37 +133,13 @@ put_times(FILE *f, json_t *report)
 }
 
 static void
-put_misses(FILE *f, json_t *report)
+put_bad_payloads(FILE *f, json_t *payloads)
 {
-	json_t *m, *misses = json_object_get(report, "misses");
+	json_t *m;
 	size_t i;
 
-	json_array_foreach(misses, i, m)
-	{
-		const char *error =
-		    json_string_value(json_object_get(m, "error"));
-		const char *answer =
-		    json_string_value(json_object_get(m, "answer"));
-
-		if (i == 10) {
-			fprintf(f, "... and more: %zu listed in the JSON\n",
-			    json_array_size(misses));
-			break;
-		}
-		fprintf(f, "miss: %s run %d %s (%s): expected \"%s\", %s%s\n",
-		    json_string_value(json_object_get(m, "system")),
-		    integer(m, "run"),
-		    json_string_value(json_object_get(m, "conversation")),
-		    json_string_value(json_object_get(m, "failure")),
-		    json_string_value(json_object_get(m, "expected")),
-		    error != NULL ? "" : "got ",
-		    error != NULL      ? error :
-			answer != NULL ? answer :
-					 "-");
-	}
-	json_array_foreach(json_object_get(report, "bad_payloads"), i,
-	    m) if (i < 10) fprintf(f, "payload: %s: %s\n",
-	    json_string_value(json_object_get(m, "what")),
+	json_array_foreach(payloads, i, m) if (i < 10) fprintf(f,
+	    "payload: %s: %s\n", json_string_value(json_object_get(m, "what")),
 	    json_is_string(json_object_get(m, "user")) ?
 		json_string_value(json_object_get(m, "user")) :
 		"-");
@@ -167,8 +148,6 @@ put_misses(FILE *f, json_t *report)
 void
 hf_report_text(FILE *f, json_t *report)
 {
-	static const char *const axes[] = { "run", "length", "fact",
-		"failure" };
 	json_t *run = json_object_get(report, "run"), *v;
 	json_t *suite = json_object_get(report, "suite");
 	json_t *systems = json_object_get(report, "systems");
@@ -191,8 +170,10 @@ hf_report_text(FILE *f, json_t *report)
 	json_object_foreach(systems, name, v) put_cell(f, name, --left == 0);
 	fputc('\n', f);
 	put_row(f, systems, NULL, NULL, "  all");
-	for (unsigned i = 0; i < hf_countof(axes); i++)
-		put_axis(f, systems, axes[i]);
+	v = json_object_get(
+	    json_object_iter_value(json_object_iter(systems)), "by");
+	json_object_foreach(v, name, run) put_axis(f, systems, name);
+	hf_report_streams_text(f, systems);
 	put_times(f, report);
 	fputs("\nchecks:", f);
 	json_object_foreach(json_object_get(report, "counts"), name, v)
@@ -202,7 +183,8 @@ hf_report_text(FILE *f, json_t *report)
 	if (json_is_integer(v))
 		fprintf(f, "holdfastctl sessions verify --all: exit %d\n",
 		    (int)json_integer_value(v));
-	put_misses(f, report);
+	hf_report_misses_text(f, report);
+	put_bad_payloads(f, json_object_get(report, "bad_payloads"));
 	fputs("\nIntervals are Wilson's at 95 %.  The providers are "
 	      "deterministic: runs repeat the\nsame conversations, so the "
 	      "pooled count is not that many independent events.\n",

@@ -10,7 +10,9 @@ struct hf_run_options {
 	const char *suite, *systems, *holdfast, *target, *model;
 	const char *conversations, *manifest; /* a published set */
 	const char *api_key_env, *json, *keep;
-	unsigned long runs, concurrency, seed, workers, first_token_ms;
+	unsigned long runs; /* 0: as the suite says */
+	unsigned long size; /* of the suite; 0: its own */
+	unsigned long concurrency, seed, workers, first_token_ms, idle_ms;
 	unsigned long timeout_ms, retries;
 	unsigned long kill_ms; /* 0: nothing is killed */
 	double require;

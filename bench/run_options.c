@@ -14,8 +14,7 @@
 
 static const char usage[] =
     "usage: continuitybench run [options]\n"
-    "Play a suite through a gateway whose first provider fails on every "
-    "probe,\n"
+    "Play a suite through a gateway whose providers fail as the suite says,\n"
     "and say how often the conversation survived.  By default the faithful\n"
     "providers and the gateway are started for the run, with the systems\n"
     "\"holdfast\" and \"baseline\" as two routes that differ in what the "
@@ -26,16 +25,21 @@ static const char usage[] =
     "  --conversations FILE   play this published set instead of a suite, "
     "with\n"
     "  --manifest FILE        the failure of each of its conversations\n"
-    "  --runs N               default 5\n"
+    "  --size N               conversations of the suite; default: its own\n"
+    "  --runs N               default 5 for paper, else 1\n"
     "  --concurrency N        conversations at once, default 100\n"
     "  --seed N               default 42\n"
     "  --history thin|full    clients send what is new, or all; default thin\n"
-    "  --stream               clients ask for streams\n"
+    "  --stream               clients ask for streams; always so in suites\n"
+    "                         that are about streams\n"
     "  --systems A,B          default baseline,holdfast\n"
     "  --holdfast PATH        the daemon; default: beside this program\n"
     "  --workers N            of the daemon, default 2\n"
-    "  --first-token-ms N     when the first provider is given up, default "
-    "500\n"
+    "  --first-token-ms N     when a provider that may fail is given up, "
+    "default\n"
+    "                         500\n"
+    "  --idle-ms N            how long one may pause in its answer, default "
+    "400\n"
     "  --target URL           play against this endpoint (\".../v1\") "
     "instead;\n"
     "                         its providers are its own business: answers are\n"
@@ -55,13 +59,16 @@ static const char usage[] =
     "\n"
     "Exits 1 when below --require, or when a check fails: words of another\n"
     "conversation anywhere, a payload that is not exactly the history, a "
-    "probe\n"
-    "that did not fail over, a turn that one provider answered more often than "
+    "failure\n"
+    "that nobody answered, a turn that one provider answered more often than "
     "it\n"
-    "was asked for, a store that does not verify after kills.\n";
+    "was asked for, a stream that is not, to the byte, the text that was to "
+    "come,\n"
+    "a store that does not verify after kills.\n";
 
 enum {
 	OPT_SUITE = 256,
+	OPT_SIZE,
 	OPT_RUNS,
 	OPT_CONCURRENCY,
 	OPT_SEED,
@@ -71,6 +78,7 @@ enum {
 	OPT_HOLDFAST,
 	OPT_WORKERS,
 	OPT_FIRST,
+	OPT_IDLE,
 	OPT_TARGET,
 	OPT_MODEL,
 	OPT_KEY,
@@ -94,6 +102,7 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "retries", required_argument, NULL, OPT_RETRIES },
 	{ "idempotency-key", no_argument, NULL, OPT_IDEMPOTENCY },
 	{ "kill-workers", required_argument, NULL, OPT_KILL },
+	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "runs", required_argument, NULL, OPT_RUNS },
 	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
 	{ "seed", required_argument, NULL, OPT_SEED },
@@ -103,6 +112,7 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "holdfast", required_argument, NULL, OPT_HOLDFAST },
 	{ "workers", required_argument, NULL, OPT_WORKERS },
 	{ "first-token-ms", required_argument, NULL, OPT_FIRST },
+	{ "idle-ms", required_argument, NULL, OPT_IDLE },
 	{ "target", required_argument, NULL, OPT_TARGET },
 	{ "model", required_argument, NULL, OPT_MODEL },
 	{ "api-key-env", required_argument, NULL, OPT_KEY },
@@ -180,6 +190,8 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 		return true;
 	}
 	switch (c) {
+	case OPT_SIZE:
+		return number(arg, 1, 1000000, &o->size);
 	case OPT_RUNS:
 		return number(arg, 1, 1000, &o->runs);
 	case OPT_CONCURRENCY:
@@ -195,6 +207,8 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 		return number(arg, 1, 32, &o->workers);
 	case OPT_FIRST:
 		return number(arg, 1, 600000, &o->first_token_ms);
+	case OPT_IDLE:
+		return number(arg, 1, 600000, &o->idle_ms);
 	case OPT_RETRIES:
 		return number(arg, 0, 1000, &o->retries);
 	case OPT_IDEMPOTENCY:
@@ -224,6 +238,8 @@ consistent(const struct hf_run_options *o)
 		wrong = "--conversations and --manifest go together";
 	else if (o->conversations != NULL && o->suite != NULL)
 		wrong = "--suite or --conversations, not both";
+	else if (o->conversations != NULL && o->size != 0)
+		wrong = "--size is for suites, not for --conversations";
 	else if (o->kill_ms > 0 && o->target != NULL)
 		wrong = "--kill-workers kills what this program started: "
 			"not with --target";

@@ -9,23 +9,53 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "bench/format.h"
+#include "bench/resume.h"
 #include "bench/rng.h"
 
 const struct hf_suite_kind hf_suite_kinds[] = {
 	{ "paper",
 	    "150 conversations of 7, 9 or 11 messages, five kinds of "
 	    "facts, the first target fails on the probe",
-	    hf_suite_paper },
+	    hf_suite_paper, 5 },
+	{ "midstream",
+	    "864 streams that break off: nine places, six ways, four kinds of "
+	    "next target, both dialects on both sides",
+	    hf_suite_midstream, 1 },
+	{ "rolling",
+	    "144 conversations in which target after target dies, in one turn "
+	    "and over turns, and comes back",
+	    hf_suite_rolling, 1 },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 
-struct hf_suite *
-hf_suite_make(const char *name, uint64_t seed)
+const struct hf_suite_kind *
+hf_suite_kind(const char *name)
 {
 	for (unsigned i = 0; i < hf_n_suite_kinds; i++)
 		if (strcmp(hf_suite_kinds[i].name, name) == 0)
-			return hf_suite_kinds[i].make(seed);
+			return &hf_suite_kinds[i];
 	return NULL;
+}
+
+struct hf_suite *
+hf_suite_make(const char *name, uint64_t seed, unsigned size)
+{
+	const struct hf_suite_kind *k = hf_suite_kind(name);
+
+	return k == NULL ? NULL : k->make(seed, size);
+}
+
+static void
+conv_free(struct hf_conv *c)
+{
+	free(c->fact);
+	for (unsigned k = 0; k < c->n_user; k++) {
+		free(c->user[k]);
+		free(c->exact[k]);
+		json_decref(c->calls[k]);
+	}
+	free(c->fault);
 }
 
 void
@@ -33,12 +63,10 @@ hf_suite_free(struct hf_suite *s)
 {
 	if (s == NULL)
 		return;
-	for (unsigned i = 0; i < s->n_conv; i++) {
-		free(s->conv[i].fact);
-		for (unsigned j = 0; j < s->conv[i].n_user; j++)
-			free(s->conv[i].user[j]);
-	}
+	for (unsigned i = 0; i < s->n_conv; i++)
+		conv_free(&s->conv[i]);
 	free(s->conv);
+	free(s->route);
 	if (s->lore != NULL) {
 		json_decref(s->lore->reply);
 		json_decref(s->lore->fact);
@@ -47,6 +75,8 @@ hf_suite_free(struct hf_suite *s)
 	json_decref(s->source);
 	free(s);
 }
+
+/* --- look-ups ------------------------------------------------------------- */
 
 const struct hf_conv *
 hf_suite_find(const struct hf_suite *s, struct hf_str id)
@@ -57,13 +87,69 @@ hf_suite_find(const struct hf_suite *s, struct hf_str id)
 	return NULL;
 }
 
+static int
+find_turn(const struct hf_conv *c, struct hf_str text, bool tool)
+{
+	for (unsigned i = 0; i < c->n_user; i++)
+		if (c->tool[i] == tool && hf_str_is(text, c->user[i]))
+			return (int)i;
+	return -1;
+}
+
 int
 hf_conv_turn(const struct hf_conv *c, struct hf_str text)
 {
-	for (unsigned i = 0; i < c->n_user; i++)
-		if (hf_str_is(text, c->user[i]))
+	return find_turn(c, text, false);
+}
+
+int
+hf_conv_view_turn(const struct hf_conv *c, json_t *view)
+{
+	size_t n = hf_view_asked(view).n;
+	json_t *m = json_array_get(view, n == 0 ? 0 : n - 1);
+	struct hf_str role = hf_json_str(json_object_get(m, "role"));
+
+	if (!hf_str_is(role, "user") && !hf_str_is(role, "tool"))
+		return -1;
+	return find_turn(c, hf_json_str(json_object_get(m, "text")),
+	    hf_str_is(role, "tool"));
+}
+
+int
+hf_suite_listener(const struct hf_suite *s, struct hf_str name)
+{
+	for (unsigned i = 0; i < s->n_listener; i++)
+		if (hf_str_is(name, s->listener[i].name))
 			return (int)i;
 	return -1;
+}
+
+/* --- failures ------------------------------------------------------------- */
+
+struct hf_conv_fault *
+hf_conv_add_fault(struct hf_conv *c, const char *provider, unsigned turn,
+    enum hf_fault_kind kind)
+{
+	struct hf_conv_fault *f;
+
+	f = reallocarray(c->fault, c->n_fault + 1, sizeof(*f));
+	HF_CHECK(f != NULL);
+	c->fault = f;
+	f = &c->fault[c->n_fault++];
+	*f = (struct hf_conv_fault){ .provider = provider, .turn = turn };
+	f->fault.kind = kind;
+	if (kind == HF_FAULT_HTTP_429)
+		f->fault.retry_after_s = 1;
+	return f;
+}
+
+bool
+hf_conv_is_to_fail(const struct hf_conv *c, unsigned turn)
+{
+	for (unsigned i = 0; i < c->n_fault; i++)
+		if (c->fault[i].turn == turn)
+			return true;
+	return false;
 }
 
 void
@@ -71,17 +157,35 @@ hf_suite_manifest(const struct hf_suite *s, struct hf_manifest *m)
 {
 	for (unsigned i = 0; i < s->n_conv; i++) {
 		const struct hf_conv *c = &s->conv[i];
-		struct hf_fault_row row = { .turn = (int)c->n_user - 1 };
 
-		snprintf(row.provider, sizeof(row.provider), "primary");
-		snprintf(
-		    row.conversation, sizeof(row.conversation), "%s", c->id);
-		row.fault.kind = c->failure;
-		if (c->failure == HF_FAULT_HTTP_429)
-			row.fault.retry_after_s = 1;
-		hf_manifest_add(m, &row);
+		for (unsigned k = 0; k < c->n_fault; k++) {
+			const struct hf_conv_fault *f = &c->fault[k];
+			struct hf_fault_row row = { .turn = (int)f->turn,
+				.attempt = (int)f->attempt,
+				.fault = f->fault };
+
+			snprintf(row.provider, sizeof(row.provider), "%s",
+			    f->provider);
+			snprintf(row.conversation, sizeof(row.conversation),
+			    "%s", c->id);
+			hf_manifest_add(m, &row);
+		}
 	}
 }
+
+const char *
+hf_failure_name(enum hf_fault_kind k)
+{
+	if (k == HF_FAULT_SILENCE)
+		return "timeout";
+	if (k == HF_FAULT_HTTP_502)
+		return "api_error";
+	if (k == HF_FAULT_HTTP_429)
+		return "rate_limit";
+	return hf_fault_name(k);
+}
+
+/* --- marks of a play ------------------------------------------------------ */
 
 void
 hf_suite_canary(const struct hf_suite *s, unsigned system, unsigned run,
@@ -102,12 +206,7 @@ hf_suite_canary(const struct hf_suite *s, unsigned system, unsigned run,
 char *
 hf_suite_system(const char *canary)
 {
-	char *text = NULL;
-
-	HF_CHECK(
-	    asprintf(&text,
-		"You answer the telephone of Larkfield "
-		"Services. The file of this call is %s. Keep answers short.",
-		canary) > 0);
-	return text;
+	return hf_format("You answer the telephone of Larkfield Services. The "
+			 "file of this call is %s. Keep answers short.",
+	    canary);
 }

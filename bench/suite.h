@@ -1,8 +1,11 @@
 /*
- * A suite: conversations, each with a fact planted in it, a probe that asks
- * for the fact, and the failure that the first provider produces on the
- * probe's turn.  Made from a seed, or read from a published set.  Immutable
- * once made; the caller owns it.
+ * A suite: conversations, what a whole history makes a faithful provider
+ * answer on each turn, the failures that providers produce and where, and the
+ * routes that a gateway needs for it.  Made from a seed, or read from a
+ * published set.  Immutable once made; the caller owns it.
+ *
+ * A new suite is one file with one function that makes it and one row of the
+ * table in suite.c.
  */
 #ifndef HF_BENCH_SUITE_H
 #define HF_BENCH_SUITE_H
@@ -15,8 +18,21 @@
 #include "bench/words.h"
 
 #define HF_CONV_ID 41	/* with its NUL */
-#define HF_MAX_TURNS 32 /* user messages of a conversation */
+#define HF_MAX_TURNS 32 /* of a conversation */
+#define HF_MAX_AXES 6
+#define HF_MAX_LABEL 32
+#define HF_MAX_LISTENERS 4
+#define HF_MAX_TARGETS 4
 
+/* A failure of one provider on one turn. */
+struct hf_conv_fault {
+	const char *provider; /* name of a listener */
+	unsigned turn;
+	unsigned attempt; /* from 1, at this provider; 0: each */
+	struct hf_bench_fault fault;
+};
+
+/* Turn k: user[k] is sent, an answer comes. */
 struct hf_conv {
 	char id[HF_CONV_ID];		/* "p001"; letters, digits, _ and - */
 	const struct hf_template *tmpl; /* NULL: of a published set */
@@ -24,13 +40,45 @@ struct hf_conv {
 	char *fact;
 	const char *mark;	  /* in no other conversation's mouth:
 				   * where it turns up there is bleed */
-	char *user[HF_MAX_TURNS]; /* what the caller says, in order; the
-				   * last is the probe */
+	char *user[HF_MAX_TURNS]; /* what the caller says, in order */
+	bool tool[HF_MAX_TURNS];  /* that is not said: it is the result of
+				   * the call that the turn before made */
 	const char *assistant[HF_MAX_TURNS]; /* what a faithful provider says
-					      * to each but the probe */
-	unsigned n_user;
-	unsigned n_messages;	    /* 2 * n_user - 1 */
-	enum hf_fault_kind failure; /* of the first target on the probe */
+					      * to a whole history, or NULL */
+	char *exact[HF_MAX_TURNS];	/* to the byte, where that is judged */
+	json_t *calls[HF_MAX_TURNS];	/* ... and calls, as in hf_answer */
+	const char *asks[HF_MAX_TURNS]; /* the answer (or a call) must hold
+					 * this, or NULL; borrowed */
+	const char *tools;		/* JSON of what each request declares */
+	unsigned n_user;		/* turns */
+	unsigned n_messages;		/* 2 * n_user - 1 */
+	unsigned probe;			/* the turn whose time is compared */
+	enum hf_fault_kind failure;	/* of the first target on it */
+	struct hf_conv_fault *fault;	/* all of them */
+	unsigned n_fault;
+	unsigned route;			       /* of the suite */
+	char label[HF_MAX_AXES][HF_MAX_LABEL]; /* its place on each axis */
+};
+
+/* A server of the faithful providers, which speaks both dialects. */
+struct hf_listener_plan {
+	const char *name;
+	bool fails; /* so that it is left after the short deadlines */
+};
+
+struct hf_target_plan {
+	unsigned listener;
+	const char *dialect; /* "openai" */
+	char model[56];	     /* its ending tells what it can: answer.h */
+	bool prefill;	     /* the gateway is told that it can */
+};
+
+/* Targets in order of preference; asked for as SYSTEM, or SYSTEM-NAME. */
+struct hf_route_plan {
+	char name[HF_CONV_ID + 8]; /* "": the suite's only one */
+	struct hf_target_plan target[HF_MAX_TARGETS];
+	unsigned n_target;
+	const char *continuation; /* "instruction", ...; NULL: default */
 };
 
 /*
@@ -49,24 +97,46 @@ struct hf_suite {
 	json_t *source;	      /* owns texts of a published set */
 	struct hf_conv *conv;
 	unsigned n_conv;
+	bool stream; /* is about streams: clients ask for them */
+	const char *axis[HF_MAX_AXES]; /* what labels are of */
+	unsigned n_axis;
+	struct hf_listener_plan listener[HF_MAX_LISTENERS];
+	unsigned n_listener;
+	struct hf_route_plan *route;
+	unsigned n_route;
+	unsigned backoff_ms; /* unit of the gateway's waits; 0: its own */
 };
 
 struct hf_suite_kind {
 	const char *name;
 	const char *help;
-	struct hf_suite *(*make)(uint64_t seed);
+	/* 'size': conversations, 0: as many as it has by itself; NULL: it has
+	 * no such size. */
+	struct hf_suite *(*make)(uint64_t seed, unsigned size);
+	unsigned runs; /* how often it is played by default */
 };
 extern const struct hf_suite_kind hf_suite_kinds[];
 extern const unsigned hf_n_suite_kinds;
 
 /* NULL: no suite of that name. */
-struct hf_suite *hf_suite_make(const char *name, uint64_t seed) HF_MUST_CHECK;
+const struct hf_suite_kind *hf_suite_kind(const char *name);
+/* NULL: no suite of that name and size. */
+struct hf_suite *hf_suite_make(
+    const char *name, uint64_t seed, unsigned size) HF_MUST_CHECK;
 void hf_suite_free(struct hf_suite *s);
 const struct hf_conv *hf_suite_find(const struct hf_suite *s, struct hf_str id);
-/* Index of the user message with this text, or -1. */
+/* Index of the turn on which the caller says this, or -1. */
 int hf_conv_turn(const struct hf_conv *c, struct hf_str text);
-/* Rows that make provider 'primary' fail on every probe. */
+/* Index of the turn that a view (answer.h) asks for, or -1. */
+int hf_conv_view_turn(const struct hf_conv *c, json_t *view);
+/* A row of the conversation's failures, to be filled further. */
+struct hf_conv_fault *hf_conv_add_fault(struct hf_conv *c, const char *provider,
+    unsigned turn, enum hf_fault_kind kind);
+/* The rows that make providers fail. */
 void hf_suite_manifest(const struct hf_suite *s, struct hf_manifest *m);
+bool hf_conv_is_to_fail(const struct hf_conv *c, unsigned turn);
+/* Index of a listener of this name, or -1. */
+int hf_suite_listener(const struct hf_suite *s, struct hf_str name);
 
 #define HF_CANARY_SIZE 16
 /* "CB-" and 12 characters that belong to one play (system, run,
@@ -76,7 +146,12 @@ void hf_suite_canary(const struct hf_suite *s, unsigned system, unsigned run,
 /* The system message of a play, holding its canary; caller frees. */
 char *hf_suite_system(const char *canary) HF_MUST_CHECK;
 
-struct hf_suite *hf_suite_paper(uint64_t seed) HF_MUST_CHECK;
+/* The words of the paper: "timeout", "api_error", "rate_limit". */
+const char *hf_failure_name(enum hf_fault_kind k);
+
+struct hf_suite *hf_suite_paper(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_midstream(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_rolling(uint64_t seed, unsigned size) HF_MUST_CHECK;
 
 /*
  * A published set: conversations and, for each, the failure of its probe's

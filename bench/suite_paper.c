@@ -6,64 +6,46 @@
  */
 #include <config.h>
 
-#include "bench/suite.h"
+#include "bench/suite_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "bench/answer.h"
-#include "bench/rng.h"
 
 #define N_CONV 150
 #define PER_TYPE (N_CONV / HF_FACT_TYPES)
 #define N_DAYS 19 /* 10 to 28: no day is part of another */
 #define N_COMBOS (HF_N_QUALITIES * HF_N_THINGS)
 
-/* A shuffled 0..n-1. */
-static unsigned *
-permutation(struct hf_rng *r, unsigned n)
-{
-	unsigned *v = hf_xcalloc(n, sizeof(*v));
-
-	for (unsigned i = 0; i < n; i++)
-		v[i] = i;
-	hf_rng_shuffle(r, v, n);
-	return v;
-}
-
-static char *HF_PRINTF(1, 2) format(const char *fmt, ...)
-{
-	va_list ap;
-	char *text = NULL;
-
-	va_start(ap, fmt);
-	HF_CHECK(vasprintf(&text, fmt, ap) >= 0);
-	va_end(ap);
-	return text;
-}
-
 /* The facts of one type, each used once: 'a' and 'b' are permutations. */
 static char *
 make_fact(enum hf_fact_type type, unsigned a, unsigned b, struct hf_rng *r)
 {
+	unsigned digits, digit;
+	int first, second;
+
 	switch (type) {
 	case HF_FACT_NAME:
-		return format("%s %s", hf_first_names[a], hf_last_names[b]);
+		return hf_format("%s %s", hf_first_names[a], hf_last_names[b]);
 	case HF_FACT_PREFERENCE:
-		return format("%s %s", hf_liked_qualities[a / HF_N_THINGS],
+		return hf_format("%s %s", hf_liked_qualities[a / HF_N_THINGS],
 		    hf_liked_things[a % HF_N_THINGS]);
 	case HF_FACT_DATE:
-		return format(
+		return hf_format(
 		    "%u %s 2027", 10 + a % N_DAYS, hf_months[a / N_DAYS]);
 	case HF_FACT_NUMBER:
-		/* Unique by its first two digits. */
-		return format("%c%c-%02u%03u-%u",
-		    (int)('A' + hf_rng_below(r, 26)),
-		    (int)('A' + hf_rng_below(r, 26)), 10 + a,
-		    hf_rng_below(r, 1000), 1 + hf_rng_below(r, 9));
+		/* Unique by its first two digits.  The order in which the
+		 * generator is asked is part of the suite. */
+		digit = 1 + hf_rng_below(r, 9);
+		digits = hf_rng_below(r, 1000);
+		second = (int)('A' + hf_rng_below(r, 26));
+		first = (int)('A' + hf_rng_below(r, 26));
+		return hf_format(
+		    "%c%c-%02u%03u-%u", first, second, 10 + a, digits, digit);
 	case HF_FACT_CONSTRAINT:
-		return format("%s %s", hf_barred_qualities[a / HF_N_THINGS],
+		return hf_format("%s %s", hf_barred_qualities[a / HF_N_THINGS],
 		    hf_barred_things[a % HF_N_THINGS]);
 	case HF_FACT_TYPES:
 		break;
@@ -90,28 +72,12 @@ fact_space(enum hf_fact_type type)
 	return HF_N_NAMES;
 }
 
-static const struct hf_template *
-pick_template(enum hf_fact_type type, struct hf_rng *r)
-{
-	unsigned first = 0, n = 0;
-
-	for (unsigned i = 0; i < hf_n_templates; i++) {
-		if (hf_templates[i].type != type)
-			continue;
-		if (n++ == 0)
-			first = i;
-	}
-	return &hf_templates[first + hf_rng_below(r, n)];
-}
-
 static void
 make_turns(struct hf_conv *c, struct hf_rng *r)
 {
-	unsigned *fill = permutation(r, hf_n_fillers);
+	unsigned *fill = hf_permutation(r, hf_n_fillers);
 
-	c->user[0] =
-	    format("%s%s%s%s", hf_openers[hf_rng_below(r, hf_n_openers)],
-		c->tmpl->before, c->fact, c->tmpl->after);
+	c->user[0] = hf_make_statement(c->tmpl, c->fact, r);
 	c->assistant[0] = hf_answer_ack(hf_str(c->user[0]));
 	for (unsigned i = 1; i + 1 < c->n_user; i++) {
 		c->user[i] = hf_xstrdup(hf_fillers[fill[i]].question);
@@ -122,32 +88,32 @@ make_turns(struct hf_conv *c, struct hf_rng *r)
 }
 
 struct hf_suite *
-hf_suite_paper(uint64_t seed)
+hf_suite_paper(uint64_t seed, unsigned n)
 {
 	static const enum hf_fault_kind failures[] = { HF_FAULT_SILENCE,
 		HF_FAULT_HTTP_502, HF_FAULT_HTTP_429 };
-	struct hf_suite *s = hf_xcalloc(1, sizeof(*s));
+	struct hf_suite *s;
 	struct hf_rng r;
 	unsigned *type, *size, *failure;
 
-	s->name = "paper";
-	s->seed = seed;
-	s->n_conv = N_CONV;
-	s->conv = hf_xcalloc(N_CONV, sizeof(*s->conv));
+	if (n != 0 && n != N_CONV)
+		return NULL; /* its counts are the paper's */
+	s = hf_suite_new("paper", seed, N_CONV);
+	hf_suite_paper_frame(s);
 	hf_rng_init(&r, seed);
-	type = permutation(&r, N_CONV);
-	size = permutation(&r, N_CONV);
-	failure = permutation(&r, N_CONV);
+	type = hf_permutation(&r, N_CONV);
+	size = hf_permutation(&r, N_CONV);
+	failure = hf_permutation(&r, N_CONV);
 	for (unsigned t = 0; t < HF_FACT_TYPES; t++) {
 		unsigned space = fact_space((enum hf_fact_type)t);
-		unsigned *a = permutation(&r, space);
-		unsigned *b = permutation(&r, space);
+		unsigned *a = hf_permutation(&r, space);
+		unsigned *b = hf_permutation(&r, space);
 
 		for (unsigned k = 0; k < PER_TYPE; k++) {
 			unsigned i = t * PER_TYPE + k;
 			struct hf_conv *c = &s->conv[type[i]];
 
-			c->tmpl = pick_template((enum hf_fact_type)t, &r);
+			c->tmpl = hf_pick_template((enum hf_fact_type)t, &r);
 			c->fact_type = hf_fact_type_name(c->tmpl->type);
 			c->fact =
 			    make_fact((enum hf_fact_type)t, a[k], b[k], &r);
@@ -162,8 +128,9 @@ hf_suite_paper(uint64_t seed)
 		snprintf(c->id, sizeof(c->id), "p%03u", i + 1);
 		c->n_messages = size[i] < 44 ? 7 : size[i] < 44 + 58 ? 9 : 11;
 		c->n_user = (c->n_messages + 1) / 2;
-		c->failure = failures[failure[i] % hf_countof(failures)];
 		make_turns(c, &r);
+		hf_conv_fails_last(
+		    c, failures[failure[i] % hf_countof(failures)]);
 	}
 	free(type);
 	free(size);

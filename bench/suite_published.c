@@ -6,7 +6,7 @@
  */
 #include <config.h>
 
-#include "bench/suite.h"
+#include "bench/suite_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,7 +290,7 @@ read_row(struct place *at, struct hf_suite *s, json_t *o, size_t i)
 		return wrong(at, "fallback_provider",
 		    "expected null: there "
 		    "is one fallback");
-	c->failure = kinds[k];
+	hf_conv_fails_last(c, kinds[k]);
 	return 0;
 }
 
@@ -322,13 +322,12 @@ hf_suite_published(struct hf_suite **out, const char *conversations,
     const char *manifest, uint64_t seed, struct hf_error *e)
 {
 	struct place at = { .file = conversations, .e = e };
-	struct hf_suite *s = hf_xcalloc(1, sizeof(*s));
+	struct hf_suite *s = hf_suite_new("published", seed, 0);
 	int rc = 0;
 	json_t *o;
 	size_t i;
 
-	s->name = "published";
-	s->seed = seed;
+	hf_suite_paper_frame(s);
 	s->lore = hf_xcalloc(1, sizeof(*s->lore));
 	s->lore->reply = json_object();
 	s->lore->fact = json_object();
@@ -337,6 +336,7 @@ hf_suite_published(struct hf_suite **out, const char *conversations,
 		hf_suite_free(s);
 		return HF_EINVAL;
 	}
+	free(s->conv);
 	s->conv = hf_xcalloc(json_array_size(s->source), sizeof(*s->conv));
 	json_array_foreach(s->source, i, o)
 	{

@@ -86,7 +86,7 @@ count_tick(void *arg)
 static struct hf_suite *
 some(unsigned *turns)
 {
-	struct hf_suite *s = hf_suite_make("paper", 42);
+	struct hf_suite *s = hf_suite_make("paper", 42, 0);
 
 	*turns = 0;
 	for (unsigned i = 0; i < CONVS; i++)
@@ -132,7 +132,7 @@ play(const char *faults, bool stream, unsigned retries)
 	close(fd);
 	assert_int_equal(pipe(fds), 0);
 	c.suite = suite;
-	c.system[0] = (struct hf_play_system){ "direct", "m", false };
+	c.system[0] = (struct hf_play_system){ "direct", "m", false, true };
 	pid = fork();
 	if (pid == 0)
 		serve(suite, faults, log, fds[1]);
@@ -232,7 +232,7 @@ refused(void **state)
 
 	(void)state;
 	c.suite = suite;
-	c.system[0] = (struct hf_play_system){ "direct", "m", false };
+	c.system[0] = (struct hf_play_system){ "direct", "m", false, true };
 	c.url = "http://127.0.0.1:1/v1"; /* tcpmux: nobody there */
 	assert_int_equal(hf_play_all(&c, &plays, &e), 0);
 	hf_judge_answers(&c, &plays, &n);

@@ -365,7 +365,8 @@ streams(void **state)
 		hf_buf_putstr(&all, hf_buf_str(&s.head));
 		assert_null(strstr(all.data, "words"));
 		for (unsigned k = 0; k < s.n_piece; k++)
-			hf_buf_putstr(&all, hf_buf_str(&s.piece[k]));
+			hf_buf_putstr(&all, hf_buf_str(&s.piece[k].bytes));
+		hf_buf_putstr(&all, hf_buf_str(&s.finish));
 		hf_buf_putstr(&all, hf_buf_str(&s.tail));
 		collect(&got, hf_buf_str(&all), t[i].a, t[i].b);
 		assert_string_equal(got.data, text);

@@ -104,16 +104,16 @@ world_init(struct world *w)
 	unsigned i = 0;
 
 	memset(w, 0, sizeof(*w));
-	w->suite = hf_suite_make("paper", 42);
+	w->suite = hf_suite_make("paper", 42, 0);
 	w->log = json_array();
 	w->examples = json_array();
 	w->conf.suite = w->suite;
 	w->conf.n_run = 1;
 	w->conf.n_system = 2;
 	w->conf.system[BASELINE] =
-	    (struct hf_play_system){ "baseline", "baseline", true };
+	    (struct hf_play_system){ "baseline", "baseline", true, false };
 	w->conf.system[HOLDFAST] =
-	    (struct hf_play_system){ "holdfast", "holdfast", false };
+	    (struct hf_play_system){ "holdfast", "holdfast", false, false };
 	w->plays.n_play = 2 * w->suite->n_conv;
 	w->plays.play = calloc(w->plays.n_play, sizeof(*w->plays.play));
 	assert_non_null(w->plays.play);
@@ -611,8 +611,8 @@ play(bool full, bool stream, unsigned want)
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(pipe(fds), 0);
-	c.suite = hf_suite_make("paper", 42);
-	c.system[0] = (struct hf_play_system){ "direct", "m", false };
+	c.suite = hf_suite_make("paper", 42, 0);
+	c.system[0] = (struct hf_play_system){ "direct", "m", false, true };
 	pid = fork();
 	if (pid == 0)
 		serve(c.suite, log, fds[1]);

@@ -35,6 +35,21 @@ static const char manifest_text[] =
     "\"chunks\":1},"
     "{\"contains\":\"(no_end)\",\"fault\":\"no_end\"},"
     "{\"contains\":\"(garbage)\",\"fault\":\"garbage\"},"
+    "{\"contains\":\"(p-headers)\",\"fault\":\"cut\",\"phase\":\"headers\"},"
+    "{\"contains\":\"(p-role)\",\"fault\":\"cut\",\"phase\":\"role\"},"
+    "{\"contains\":\"(p-first)\",\"fault\":\"cut\",\"phase\":\"first\"},"
+    "{\"contains\":\"(p-word)\",\"fault\":\"cut\",\"phase\":\"word\","
+    "\"at\":4},"
+    "{\"contains\":\"(p-event)\",\"fault\":\"cut\",\"phase\":\"event\","
+    "\"at\":4},"
+    "{\"contains\":\"(p-char)\",\"fault\":\"cut\",\"phase\":\"char\"},"
+    "{\"contains\":\"(p-content)\",\"fault\":\"cut\",\"phase\":\"content\"},"
+    "{\"contains\":\"(p-finish)\",\"fault\":\"cut\",\"phase\":\"finish\"},"
+    "{\"contains\":\"(garble)\",\"fault\":\"garble\",\"phase\":\"first\"},"
+    "{\"contains\":\"(half-garble)\",\"fault\":\"garble\","
+    "\"phase\":\"event\",\"at\":4},"
+    "{\"contains\":\"(half-error)\",\"fault\":\"stream_error\","
+    "\"phase\":\"event\",\"at\":4},"
     "{\"contains\":\"(http_502)\",\"fault\":\"http_502\"},"
     "{\"contains\":\"(http_429)\",\"fault\":\"http_429\","
     "\"retry_after_s\":3},"
@@ -49,7 +64,7 @@ serve(int ready)
 {
 	struct hf_providers_conf conf = { .base = event_base_new() };
 	json_t *root = json_loads(manifest_text, 0, NULL);
-	struct hf_suite *suite = hf_suite_make("paper", 42);
+	struct hf_suite *suite = hf_suite_make("paper", 42, 0);
 	struct hf_manifest m;
 	struct hf_providers *p;
 	struct hf_error e;
@@ -186,6 +201,22 @@ broken_connections(void **state)
 	expect("(cut) a b", false, "chat.comp", "total_tokens", false);
 }
 
+/* "I heard: (p-...) \xc3\xa9" breaks off where it says. */
+static void
+places(void **state)
+{
+	(void)state;
+	expect("(p-headers) x", true, "200 OK", "data:", false);
+	expect("(p-role) x", true, "\"role\":\"assistant\"", "\"I \"", false);
+	expect("(p-first) x", true, "\"I \"", "heard", false);
+	expect("(p-word) x", true, "\"content\":\"he\"", "heard", false);
+	expect("(p-word) x", true, "\"content\":\"he\"", "ard", false);
+	expect("(p-event) x", true, "\"I \"", "heard", false);
+	expect("(p-char) \xc3\xa9", true, "\xc3", "\xc3\xa9\"", false);
+	expect("(p-content) x", true, "\"x\"", "finish_reason\":\"stop", false);
+	expect("(p-finish) x", true, "finish_reason\":\"stop", "[DONE]", false);
+}
+
 static void
 whole_answers(void **state)
 {
@@ -201,6 +232,10 @@ whole_answers(void **state)
 		{ "(stream_error) a", true, "server_error", "[DONE]" },
 		{ "(no_end)", true, "(no_end)", "finish_reason\":\"stop" },
 		{ "(garbage)", false, "{\"id\":\"chatcmpl-", "choices" },
+		{ "(garble) x", true, "data: {\"id\":\"\xff\xfe<html>",
+		    "heard" },
+		{ "(half-garble) x", true, "\xff\xfe<html>", "heard" },
+		{ "(half-error) x", true, "\r\n\n\ndata: {\"error\"", "heard" },
 		{ "(http_502)", false, "502 Bad Gateway\r\n", "{" },
 		{ "(http_429)", true, "Retry-After: 3\r\n", "data:" },
 		{ "(once)", false, "503 Service", NULL },
@@ -334,6 +369,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_answers),
 		cmocka_unit_test(broken_connections),
+		cmocka_unit_test(places),
 		cmocka_unit_test(silence),
 		cmocka_unit_test(bad_http),
 		cmocka_unit_test(chunked_request_and_log),

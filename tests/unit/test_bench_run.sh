@@ -39,6 +39,8 @@ check "help of run" 0 "$bench" run --help
 check "help of providers" 0 "$bench" providers --help
 check "suites" 0 "$bench" suites
 says "the suite is listed" '^paper ' "$tmp/out"
+says "and those about streams" '^midstream ' "$tmp/out"
+says "and those about streams" '^rolling ' "$tmp/out"
 check "no verb" 2 "$bench"
 check "unknown verb" 2 "$bench" frobnicate
 check "unknown option" 2 "$bench" run --frobnicate
@@ -55,11 +57,17 @@ check "kills where nothing was started" 2 "$bench" run --kill-workers 100 \
     --target http://127.0.0.1:1/v1
 check "bad retries" 2 "$bench" run --retries -1
 check "unknown suite" 2 "$bench" run --suite other
+check "bad size" 2 "$bench" run --suite midstream --size 0
+check "a suite of one size" 2 "$bench" run --suite paper --size 54
+check "a suite of too many" 2 "$bench" run --suite rolling --size 99999
+check "a set has its size" 2 "$bench" run --size 54 \
+    --conversations "$tmp/c.json" --manifest "$tmp/m.json"
 check "a daemon that is not there" 4 "$bench" run --quiet \
     --holdfast "$tmp/none" --keep "$tmp/none.d"
 check "a daemon that ends at once" 4 "$bench" run --quiet \
     --holdfast /bin/false --keep "$tmp/false.d"
 check "providers: bad address" 2 "$bench" providers --listen primary=nowhere
+check "providers: unknown suite" 2 "$bench" providers --suite other
 check "providers: bad manifest" 2 "$bench" providers --manifest "$tmp/none"
 
 # The real thing.  A loaded machine may give up a provider that is only slow:

@@ -15,13 +15,15 @@
 #include "bench/rng.h"
 #include "bench/suite.h"
 
-/* digest() of the suite "paper" with seed 42. */
+/* digest() of suites with seed 42. */
 #define PAPER_42 UINT64_C(0x39bb1a07afb5afaa)
+#define MIDSTREAM_42 UINT64_C(0x765588db6ed0d4d7)
+#define ROLLING_42 UINT64_C(0x9ee25ecde8ce9548)
 
 static struct hf_suite *
 paper(void)
 {
-	struct hf_suite *s = hf_suite_make("paper", 42);
+	struct hf_suite *s = hf_suite_make("paper", 42, 0);
 
 	assert_non_null(s);
 	return s;
@@ -37,6 +39,28 @@ digest(const struct hf_suite *s)
 		for (unsigned k = 0; k < s->conv[i].n_user; k++)
 			for (const char *p = s->conv[i].user[k]; *p; p++)
 				h = hf_rng_mix(h * 31 + (unsigned char)*p);
+	}
+	return h;
+}
+
+/* The same with answers and failures. */
+static uint64_t
+full_digest(const struct hf_suite *s)
+{
+	uint64_t h = digest(s);
+
+	for (unsigned i = 0; i < s->n_conv; i++) {
+		const struct hf_conv *c = &s->conv[i];
+
+		for (unsigned k = 0; k < c->n_user; k++)
+			for (const char *p = c->exact[k]; p && *p; p++)
+				h = hf_rng_mix(h * 31 + (unsigned char)*p);
+		for (unsigned k = 0; k < c->n_fault; k++) {
+			const struct hf_bench_fault *f = &c->fault[k].fault;
+
+			h = hf_rng_mix(h + f->kind + 100u * f->phase +
+			    10000u * f->at + c->fault[k].turn);
+		}
 	}
 	return h;
 }
@@ -75,7 +99,7 @@ static void
 seeded(void **state)
 {
 	struct hf_suite *a = paper(), *b = paper();
-	struct hf_suite *c = hf_suite_make("paper", 43);
+	struct hf_suite *c = hf_suite_make("paper", 43, 0);
 
 	(void)state;
 	assert_true(digest(a) == digest(b));
@@ -86,7 +110,19 @@ seeded(void **state)
 	hf_suite_free(a);
 	hf_suite_free(b);
 	hf_suite_free(c);
-	assert_null(hf_suite_make("no such suite", 42));
+	a = hf_suite_make("midstream", 42, 0);
+	assert_int_equal(full_digest(a), MIDSTREAM_42);
+	hf_suite_free(a);
+	a = hf_suite_make("rolling", 42, 0);
+	assert_int_equal(full_digest(a), ROLLING_42);
+	hf_suite_free(a);
+	/* Another size is the beginning of it, or more of it. */
+	assert_null(hf_suite_make("paper", 42, 54));
+	assert_null(hf_suite_make("midstream", 42, 1000000));
+	a = hf_suite_make("midstream", 42, 54);
+	assert_int_equal(a->n_conv, 54);
+	hf_suite_free(a);
+	assert_null(hf_suite_make("no such suite", 42, 0));
 }
 
 /* A fact occurs in its own opening only: in no other text of any
@@ -115,6 +151,27 @@ facts_are_unique(void **state)
 		}
 	}
 	hf_suite_free(s);
+}
+
+/* A fact is in no conversation but its own: neither said nor answered. */
+static void
+facts_stay(const struct hf_suite *s)
+{
+	for (unsigned i = 0; i < s->n_conv; i++) {
+		const char *fact = s->conv[i].fact;
+
+		for (unsigned j = 0; j < s->n_conv; j++) {
+			const struct hf_conv *c = &s->conv[j];
+
+			if (i == j)
+				continue;
+			for (unsigned k = 0; k < c->n_user; k++) {
+				assert_null(strstr(c->user[k], fact));
+				assert_true(c->exact[k] == NULL ||
+				    strstr(c->exact[k], fact) == NULL);
+			}
+		}
+	}
 }
 
 static json_t *
@@ -173,6 +230,148 @@ probes(void **state)
 		json_decref(view);
 		json_decref(last);
 	}
+	hf_suite_free(s);
+}
+
+/* With its own history each turn is answered as the suite says. */
+static void
+answers_hold(const struct hf_conv *c)
+{
+	json_t *view = json_array(), *tools = json_pack("[s]", "look_up"), *m;
+
+	for (unsigned k = 0; k < c->n_user; k++) {
+		struct hf_answer a;
+
+		m = message(c->tool[k] ? "tool" : "user", c->user[k]);
+		if (c->tool[k])
+			json_object_set_new(m, "call_id", json_string("c1"));
+		json_array_append_new(view, m);
+		assert_int_equal(hf_conv_view_turn(c, view), k);
+		hf_answer_make(&a, view, c->tools == NULL ? NULL : tools, NULL);
+		if (c->exact[k] != NULL)
+			assert_string_equal(
+			    a.text == NULL ? "" : a.text, c->exact[k]);
+		if (c->assistant[k] != NULL)
+			assert_string_equal(a.text, c->assistant[k]);
+		assert_int_equal(a.calls != NULL, c->calls[k] != NULL);
+		if (a.calls != NULL)
+			assert_true(json_equal(a.calls, c->calls[k]));
+		if (c->asks[k] != NULL && a.text != NULL && a.calls == NULL)
+			assert_non_null(strstr(a.text, c->asks[k]));
+		m = message("assistant", a.text == NULL ? "" : a.text);
+		if (a.calls != NULL) {
+			json_object_set_new(json_array_get(a.calls, 0), "id",
+			    json_string("c1"));
+			json_object_set(m, "calls", a.calls);
+		}
+		json_array_append_new(view, m);
+		hf_answer_free(&a);
+	}
+	json_decref(view);
+	json_decref(tools);
+}
+
+/* Without three words in a row twice a seam can be told from the text. */
+static void
+no_three_twice(const char *text)
+{
+	const char *word[400];
+	size_t size[400], n = 0;
+
+	for (text += strspn(text, " \n"); *text != '\0';
+	     text += strspn(text, " \n")) {
+		word[n] = text;
+		size[n] = strcspn(text, " \n");
+		text += size[n++];
+		assert_true(n < 400);
+	}
+	for (size_t i = 0; i + 3 <= n; i++) {
+		size_t three = (size_t)(word[i + 2] - word[i]) + size[i + 2];
+
+		for (size_t k = i + 1; k + 3 <= n; k++)
+			assert_false(
+			    (size_t)(word[k + 2] - word[k]) + size[k + 2] ==
+				three &&
+			    memcmp(word[i], word[k], three) == 0);
+	}
+}
+
+/* Every place, way, target and pair of dialects, each once; of the first 54,
+ * every place with every way. */
+static void
+midstream(void **state)
+{
+	struct hf_suite *s = hf_suite_make("midstream", 42, 0);
+	unsigned refusing = 0, said = 0;
+
+	(void)state;
+	assert_int_equal(s->n_conv, 864);
+	assert_true(s->stream);
+	for (unsigned i = 0; i < s->n_conv; i++) {
+		const struct hf_conv *c = &s->conv[i];
+		const struct hf_route_plan *r = &s->route[c->route];
+		unsigned same = 0, first = 0;
+
+		for (unsigned k = 0; k < s->n_conv; k++) {
+			const struct hf_conv *o = &s->conv[k];
+			bool place = strcmp(o->label[0], c->label[0]) == 0 &&
+			    strcmp(o->label[1], c->label[1]) == 0;
+
+			first += place && k < 54;
+			same += place &&
+			    strcmp(o->label[2], c->label[2]) == 0 &&
+			    strcmp(o->label[3], c->label[3]) == 0;
+		}
+		assert_int_equal(same, 1);
+		assert_int_equal(first, 1);
+		assert_int_equal(c->n_fault, 1);
+		assert_int_equal(c->fault[0].turn, c->probe);
+		assert_string_equal(c->fault[0].provider, "primary");
+		assert_int_equal(r->n_target, 2);
+		refusing += strstr(r->target[1].model, "-noprefill") != NULL;
+		said +=
+		    c->calls[c->probe] != NULL && c->exact[c->probe][0] != '\0';
+		no_three_twice(c->exact[c->probe]);
+		answers_hold(c);
+	}
+	assert_int_equal(refusing, 216);
+	assert_in_range(said, 20, 76); /* of 96 that call */
+	facts_stay(s);
+	hf_suite_free(s);
+}
+
+static void
+rolling(void **state)
+{
+	struct hf_suite *s = hf_suite_make("rolling", 42, 0);
+	unsigned by[HF_MAX_LISTENERS] = { 0 }, within = 0;
+
+	(void)state;
+	assert_int_equal(s->n_conv, 144);
+	assert_int_equal(s->n_listener, 4);
+	for (unsigned i = 0; i < s->n_conv; i++) {
+		const struct hf_conv *c = &s->conv[i];
+		unsigned dead = 0;
+
+		for (unsigned k = 0; k < c->n_fault; k++) {
+			int l =
+			    hf_suite_listener(s, hf_str(c->fault[k].provider));
+
+			assert_in_range(l, 0, 3);
+			by[l]++;
+			within += hf_fault_in_stream(c->fault[k].fault.kind);
+			dead += c->fault[k].turn == c->probe &&
+			    c->fault[k].attempt == 0;
+		}
+		/* Who works is left, or who died comes back. */
+		assert_in_range(dead, 0, 3);
+		assert_false(hf_conv_is_to_fail(c, c->n_user - 1));
+		assert_int_equal(s->route[c->route].n_target, 4);
+		answers_hold(c);
+	}
+	assert_true(by[0] > by[1] && by[1] > by[2] && by[2] > by[3] && by[3]);
+	assert_true(within > 400);
+	facts_stay(s);
 	hf_suite_free(s);
 }
 
@@ -305,8 +504,15 @@ manifest_matches(void **state)
 		"\"attempt\":1,\"fault\":\"reset\"},"
 		"{\"contains\":\"boom\",\"fault\":\"cut\",\"chunks\":3},"
 		"{\"provider\":\"fallback\",\"fault\":\"http_429\","
-		"\"retry_after_s\":7}]}"),
+		"\"retry_after_s\":7},"
+		"{\"contains\":\"word\",\"fault\":\"garble\","
+		"\"phase\":\"word\",\"at\":12},"
+		"{\"contains\":\"end\",\"fault\":\"no_end\"}]}"),
 	    0);
+	assert_int_equal(m.row[3].fault.kind, HF_FAULT_GARBLE);
+	assert_int_equal(m.row[3].fault.phase, HF_PHASE_WORD);
+	assert_int_equal(m.row[3].fault.at, 12);
+	assert_int_equal(m.row[4].fault.phase, HF_PHASE_CONTENT);
 	assert_int_equal(match(&m, "primary", "a", 2, 1, "x"), HF_FAULT_RESET);
 	assert_int_equal(match(&m, "primary", "a", 2, 2, "x"), HF_FAULT_NONE);
 	assert_int_equal(match(&m, "primary", "a", 1, 1, "x"), HF_FAULT_NONE);
@@ -333,6 +539,8 @@ manifest_refuses(void **state)
 		"{\"faults\":[{\"fault\":\"slow\",\"delay_ms\":-1}]}",
 		"{\"faults\":[{\"fault\":\"reset\",\"provider\":"
 		"\"a name that is far too long\"}]}",
+		"{\"faults\":[{\"fault\":\"cut\",\"phase\":\"no such\"}]}",
+		"{\"faults\":[{\"fault\":\"cut\",\"at\":-1}]}",
 	};
 	struct hf_manifest m;
 
@@ -378,6 +586,8 @@ main(void)
 		cmocka_unit_test(seeded),
 		cmocka_unit_test(facts_are_unique),
 		cmocka_unit_test(probes),
+		cmocka_unit_test(midstream),
+		cmocka_unit_test(rolling),
 		cmocka_unit_test(last_statement_wins),
 		cmocka_unit_test(tools),
 		cmocka_unit_test(canaries),

@@ -1,0 +1,222 @@
+/*
+ * Judging what clients were answered, and who is to blame for what is wrong.
+ * Pure.
+ */
+#include <config.h>
+
+#include "bench/judge.h"
+
+#include "base/check.h"
+
+const char *
+hf_outcome_name(enum hf_outcome o)
+{
+	static const char *const name[] = {
+#define X(id, text) text,
+		HF_OUTCOMES(X)
+#undef X
+	};
+
+	return name[o];
+}
+
+const char *
+hf_join_name(enum hf_join j)
+{
+	static const char *const name[] = {
+#define X(id, text) text,
+		HF_JOINS(X)
+#undef X
+	};
+
+	return name[j];
+}
+
+const char *
+hf_blame_name(enum hf_blame b)
+{
+	static const char *const name[] = {
+#define X(id, text) text,
+		HF_BLAMES(X)
+#undef X
+	};
+
+	return name[b];
+}
+
+void
+hf_play_wrong(struct hf_play *p, unsigned turn)
+{
+	if (p->first_wrong < 0 || (int)turn < p->first_wrong)
+		p->first_wrong = (int)turn;
+}
+
+/* --- one turn ------------------------------------------------------------- */
+
+/* The text and the calls of an answer, where they are known beforehand. */
+static enum hf_outcome
+judge_text(struct hf_tally *n, struct hf_play *p, unsigned turn)
+{
+	const struct hf_conv *c = p->c;
+	struct hf_seam seam;
+	bool calls = hf_same_calls(c->calls[turn], p->calls[turn]);
+
+	if (c->exact[turn] == NULL)
+		return HF_OUTCOME_WHOLE;
+	n->texts++;
+	n->calls_wrong += !calls;
+	p->wrong_calls += !calls;
+	if (hf_seam_compare(&seam, c->exact[turn], p->answer[turn]) && calls)
+		return HF_OUTCOME_WHOLE;
+	p->wrong_texts++;
+	hf_play_wrong(p, turn);
+	if (seam.other) {
+		p->other_texts++;
+		return HF_OUTCOME_OTHER;
+	}
+	hf_seam_add(&n->words, &seam);
+	return HF_OUTCOME_FLAWED;
+}
+
+static void
+judge_marks(struct hf_tally *n, struct hf_play *p, unsigned turn)
+{
+	const struct hf_marks *m = &p->marks[turn];
+
+	n->streams++;
+	n->marks.roles += m->roles;
+	n->marks.finishes += m->finishes;
+	n->marks.dones += m->dones;
+	n->marks.ids += m->ids;
+	n->marks.models += m->models;
+	if (m->roles == 1 && m->finishes == 1 && m->dones == 1 && m->ids == 1 &&
+	    m->models == 1)
+		return;
+	n->bad_marks++;
+	p->bad_marks++;
+	hf_play_wrong(p, turn);
+}
+
+/* Is what the answer must hold in its text or in its calls? */
+static bool
+holds(const struct hf_play *p, unsigned turn, const char *fact)
+{
+	json_t *c;
+	size_t i;
+
+	if (strstr(p->answer[turn], fact) != NULL)
+		return true;
+	json_array_foreach(p->calls[turn], i, c)
+	{
+		const char *args =
+		    json_string_value(json_object_get(c, "arguments"));
+
+		if (args != NULL && strstr(args, fact) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* --- a play --------------------------------------------------------------- */
+
+static void
+count_tries(const struct hf_play *p, struct hf_counts *n)
+{
+	for (unsigned k = 0; k < p->c->n_user; k++) {
+		n->broken += p->broken[k];
+		n->retries += p->retries[k];
+		n->retried += p->retries[k] > 0;
+		if (p->retries[k] > n->most_retries)
+			n->most_retries = p->retries[k];
+	}
+}
+
+static void
+judge_play(
+    const struct hf_play_conf *conf, struct hf_play *p, struct hf_tally *n)
+{
+	const struct hf_conv *c = p->c;
+
+	p->first_wrong = -1;
+	p->preserved = p->n_answered == c->n_user;
+	for (unsigned k = 0; k < c->n_user; k++) {
+		bool fails = hf_conv_is_to_fail(c, k);
+
+		if (k < p->n_answered) {
+			enum hf_outcome o = judge_text(n, p, k);
+
+			n->outcomes[o] += fails;
+			if (conf->stream)
+				judge_marks(n, p, k);
+			if (c->asks[k] != NULL && !holds(p, k, c->asks[k])) {
+				p->preserved = false;
+				hf_play_wrong(p, k);
+			}
+		} else if (k == p->n_answered) {
+			n->outcomes[HF_OUTCOME_ERROR] += fails;
+			hf_play_wrong(p, k);
+		} else {
+			n->outcomes[HF_OUTCOME_UNREACHED] += fails;
+		}
+	}
+}
+
+void
+hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
+    struct hf_counts *n)
+{
+	struct hf_bleed *b = hf_bleed_new(conf->suite);
+
+	for (unsigned i = 0; i < plays->n_play; i++) {
+		struct hf_play *p = &plays->play[i];
+
+		for (unsigned k = 0; k < p->n_answered; k++)
+			p->foreign += hf_bleed_count(
+			    b, hf_str(p->answer[k]), p->c, p->canary);
+		n->errors += p->error[0] != '\0';
+		n->bleed += p->foreign;
+		count_tries(p, n);
+		judge_play(conf, p, &n->tally[p->system]);
+		p->preserved = p->preserved && p->foreign == 0;
+	}
+	hf_bleed_free(b);
+}
+
+/* --- blame ---------------------------------------------------------------- */
+
+static enum hf_blame
+blame(const struct hf_play_conf *conf, const struct hf_play *p, bool seen)
+{
+	bool stateless = conf->system[p->system].stateless;
+	bool wrong = !p->preserved || p->wrong_texts > 0;
+
+	if (p->foreign > 0)
+		return HF_BLAME_FOREIGN;
+	if (p->refused > 0)
+		return HF_BLAME_DIALECT;
+	if (p->bad_payloads > 0)
+		return HF_BLAME_HISTORY;
+	if (p->error[0] != '\0' || p->bad_marks > 0)
+		return HF_BLAME_STREAM;
+	if (!wrong)
+		return HF_BLAME_NOBODY;
+	if (stateless)
+		return HF_BLAME_STATELESS;
+	if (p->wrong_calls > 0)
+		return HF_BLAME_CALLS;
+	if (p->wrong_texts > p->other_texts)
+		return HF_BLAME_SEAM;
+	return seen ? HF_BLAME_MODEL : HF_BLAME_UNSEEN;
+}
+
+void
+hf_judge_blame(const struct hf_play_conf *conf, struct hf_plays *plays,
+    bool seen, struct hf_counts *n)
+{
+	for (unsigned i = 0; i < plays->n_play; i++) {
+		struct hf_play *p = &plays->play[i];
+
+		p->blame = blame(conf, p, seen);
+		n->tally[p->system].blames[p->blame]++;
+	}
+}

@@ -1,0 +1,140 @@
+/*
+ * What a provider must be told: message by message what this conversation has
+ * said and heard.  Pure.
+ */
+#include <config.h>
+
+#include "bench/judge.h"
+
+#include "bench/resume.h"
+
+#define SPACES " \t\r\n"
+
+static bool
+same_json(struct hf_str a, struct hf_str b)
+{
+	json_t *x = json_loadb(a.p == NULL ? "" : a.p, a.size, 0, NULL);
+	json_t *y = json_loadb(b.p == NULL ? "" : b.p, b.size, 0, NULL);
+	bool same = x != NULL && y != NULL && json_equal(x, y) == 1;
+
+	json_decref(x);
+	json_decref(y);
+	return same;
+}
+
+bool
+hf_same_calls(json_t *expected, json_t *calls)
+{
+	json_t *e;
+	size_t i;
+
+	if (json_array_size(expected) != json_array_size(calls))
+		return false;
+	json_array_foreach(expected, i, e)
+	{
+		json_t *c = json_array_get(calls, i);
+
+		if (!json_equal(json_object_get(e, "name"),
+			json_object_get(c, "name")) ||
+		    !same_json(hf_json_str(json_object_get(e, "arguments")),
+			hf_json_str(json_object_get(c, "arguments"))))
+			return false;
+	}
+	return true;
+}
+
+static bool
+says(json_t *m, const char *role, const char *text)
+{
+	return hf_str_is(hf_json_str(json_object_get(m, "role")), role) &&
+	    hf_str_is(hf_json_str(json_object_get(m, "text")), text);
+}
+
+static bool
+is_plain(json_t *m)
+{
+	return json_object_get(m, "calls") == NULL &&
+	    json_object_get(m, "call_id") == NULL;
+}
+
+/* What was sent on a turn.  A result must go with the call before it. */
+static bool
+is_sent(json_t *view, size_t i, const struct hf_play *p, unsigned turn)
+{
+	json_t *m = json_array_get(view, i), *calls, *id;
+
+	if (!p->c->tool[turn])
+		return says(m, "user", p->c->user[turn]) && is_plain(m);
+	calls = json_object_get(json_array_get(view, i - 1), "calls");
+	id = json_object_get(json_array_get(calls, 0), "id");
+	return says(m, "tool", p->c->user[turn]) && json_is_string(id) &&
+	    json_equal(id, json_object_get(m, "call_id"));
+}
+
+static bool
+is_answer(json_t *m, const struct hf_play *p, unsigned turn)
+{
+	return says(m, "assistant", p->answer[turn]) &&
+	    json_object_get(m, "call_id") == NULL &&
+	    hf_same_calls(p->calls[turn], json_object_get(m, "calls"));
+}
+
+/* Message number i of the history. */
+static bool
+is_right(json_t *view, size_t i, const struct hf_play *p)
+{
+	json_t *m = json_array_get(view, i);
+	unsigned turn = (unsigned)(i - 1) / 2;
+
+	if (i == 0)
+		return says(m, "system", p->system_text) && is_plain(m);
+	if (i % 2 == 1)
+		return is_sent(view, i, p, turn);
+	return is_answer(m, p, turn);
+}
+
+/* Is what a provider is to go on with what the client has, so far? */
+static bool
+is_beginning(struct hf_str partial, const struct hf_play *p, unsigned turn)
+{
+	const char *has = turn < p->n_answered ? p->answer[turn] : p->partial;
+
+	while (partial.size > 0 &&
+	    memchr(SPACES, partial.p[partial.size - 1], 4) != NULL)
+		partial.size--;
+	return partial.size > 0 && has != NULL &&
+	    strncmp(has, partial.p, partial.size) == 0;
+}
+
+static bool
+is_last_only(const struct hf_play *p, unsigned turn, json_t *view, size_t n)
+{
+	bool lead = says(json_array_get(view, 0), "system", p->system_text);
+	json_t *m = json_array_get(view, n - 1);
+
+	return n == 1u + lead &&
+	    says(m, p->c->tool[turn] ? "tool" : "user", p->c->user[turn]);
+}
+
+const char *
+hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
+    unsigned turn, bool later, json_t *view)
+{
+	struct hf_asked_view v = hf_view_asked(view);
+	size_t n = v.n, want = 2 + 2 * (size_t)turn;
+
+	if (turn > p->n_answered)
+		return "a turn that was not played yet";
+	if (v.partial.p != NULL && !is_beginning(v.partial, p, turn))
+		return "to be gone on with what the client does not have";
+	if (later && conf->system[p->system].stateless)
+		return is_last_only(p, turn, view, n) ?
+		    NULL :
+		    "more or less than the last user message";
+	for (size_t i = 0; i < n && i < want; i++)
+		if (!is_right(view, i, p))
+			return "a message is missing, changed or misplaced";
+	if (n < want)
+		return "the end of the history is missing";
+	return n > want ? "more than the history" : NULL;
+}

@@ -1,0 +1,56 @@
+/*
+ * Parts of which suites are made.
+ */
+#ifndef HF_BENCH_SUITE_MAKE_H
+#define HF_BENCH_SUITE_MAKE_H
+
+#include "bench/format.h"
+#include "bench/recital.h"
+#include "bench/rng.h"
+#include "bench/suite.h"
+
+/* An empty one with room for 'n' conversations. */
+struct hf_suite *hf_suite_new(const char *name, uint64_t seed, unsigned n);
+/* Two providers, "primary" and "fallback", of which the first fails; the
+ * second speaks the other dialect.  One route. */
+void hf_suite_two_targets(struct hf_suite *s);
+/* The paper's shape: two targets, and the first fails on the last turn, which
+ * is the probe; by length, kind of fact and failure. */
+void hf_suite_paper_frame(struct hf_suite *s);
+/* ... for a conversation with all its turns. */
+void hf_conv_fails_last(struct hf_conv *c, enum hf_fault_kind kind);
+void hf_conv_label(struct hf_conv *c, unsigned axis, const char *fmt, ...)
+    HF_PRINTF(3, 4);
+
+/* A shuffled 0..n-1; caller frees. */
+unsigned *hf_permutation(struct hf_rng *r, unsigned n);
+const struct hf_template *hf_pick_template(
+    enum hf_fact_type type, struct hf_rng *r);
+/* "Hello there. " + before + fact + after; caller frees. */
+char *hf_make_statement(
+    const struct hf_template *t, const char *fact, struct hf_rng *r);
+
+/* Deals facts of all types in turn, none twice and none that is part of
+ * another; some thousand. */
+struct hf_dealer {
+	unsigned *order[HF_FACT_TYPES];
+	unsigned dealt[HF_FACT_TYPES];
+	unsigned next;
+};
+void hf_dealer_init(struct hf_dealer *d, struct hf_rng *r);
+void hf_dealer_free(struct hf_dealer *d);
+/* Sets tmpl, fact, fact_type and mark. */
+void hf_deal_fact(struct hf_dealer *d, struct hf_conv *c, struct hf_rng *r);
+
+/*
+ * A further turn; its index.  'text' is taken over.  say: the answer is a text
+ * of the tables, or NULL; ask: it is taken over and must hold the fact.
+ */
+unsigned hf_conv_say(struct hf_conv *c, char *text, const char *answer);
+unsigned hf_conv_ask(struct hf_conv *c, char *text, char *answer);
+void hf_conv_state_fact(struct hf_conv *c, struct hf_rng *r);
+void hf_conv_small_talk(struct hf_conv *c, const struct hf_filler *f);
+/* "before" + the probe, to be answered with a recital. */
+unsigned hf_conv_ask_at_length(struct hf_conv *c, const char *before);
+
+#endif

@@ -1,0 +1,113 @@
+"""continuitybench's suites about streams, scaled down: nothing is lost where
+streams break off and where target after target dies, each text is whole to the
+byte, and the report says what happened.  Without a gateway it says so too."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
+import tap
+
+BENCH = os.path.join(os.environ["HF_BUILDDIR"], "continuitybench")
+WORDS = ("duplicated", "missing", "glued", "split", "added", "spaces",
+         "calls_wrong")
+
+
+def run(t, suite, size, *more, status=0):
+    """Play it; the report."""
+    d = tempfile.mkdtemp(prefix="hf-")
+    t.cleanup(shutil.rmtree, d, True)
+    out = os.path.join(d, "report.json")
+    p = subprocess.run(
+        [BENCH, "run", "--suite", suite, "--size", str(size), "--quiet",
+         "--concurrency", "25", "--require", "1", "--json", out, "--keep",
+         os.path.join(d, "kept")] + list(more),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=120 * tap.SCALE)
+    t.eq(p.returncode, status, p.stdout[-3000:])
+    with open(out, encoding="utf-8") as f:
+        return json.load(f), p.stdout
+
+
+def whole(t, report, convs, turns):
+    """holdfast lost nothing, and nobody was told anything wrong."""
+    s = report["systems"]["holdfast"]
+    streams = s["streams"]
+    t.eq((s["cpr"]["k"], s["cpr"]["n"]), (convs, convs), "preserved")
+    t.eq(streams["outcomes"], {"whole": turns, "flawed": 0, "other": 0,
+                               "error": 0, "unreached": 0}, "outcomes")
+    t.eq({k: streams["texts"][k] for k in WORDS},
+         dict.fromkeys(WORDS, 0), "words")
+    marks = streams["marks"]
+    t.eq({marks[k] for k in ("streams", "roles", "finishes", "dones", "ids",
+                             "models")}, {marks["streams"]}, "one of each")
+    t.eq(marks["bad"], 0, "marks")
+    t.eq(s["blame"], {"nobody": convs}, "blame")
+    for k in ("bleed", "bad_payloads", "refused", "unattributed",
+              "duplicates", "not_failed_over", "answered_by_primary"):
+        t.eq(report["counts"][k], 0, k)
+    t.ok(all(m["system"] == "baseline" for m in report["misses"]), "misses")
+    return streams
+
+
+@tap.case("streams that break off, all places and ways", 120)
+def midstream(t):
+    report, out = run(t, "midstream", 54)
+    s = whole(t, report, 54, 54)
+    t.eq(s["failures"]["n"], 54, "failures")
+    t.eq(s["failures"]["by_place"], dict.fromkeys(
+        ("headers", "role", "first", "word", "event", "char", "args",
+         "content", "finish"), 6), "each place")
+    t.eq(s["failures"]["by_kind"], dict.fromkeys(
+        ("cut", "cut_reset", "stall", "garble", "stream_error", "no_end"),
+        9), "each way")
+    for join in ("restart", "prefill", "overlap", "hidden"):
+        t.ok(s["joins"][join] > 0, "%s: %r" % (join, s["joins"]))
+    t.ok(report["counts"]["refused_prefills"] > 0, "a prefill was refused")
+    base = report["systems"]["baseline"]
+    t.ok(base["cpr"]["k"] < 9, "the baseline loses nearly all: %r"
+         % base["cpr"])
+    t.ok(base["streams"]["outcomes"]["error"] > 25, "told as errors")
+    t.isin("what the client got:", out, "the table")
+
+
+@tap.case("target after target dies, and comes back", 120)
+def rolling(t):
+    report, out = run(t, "rolling", 12)
+    turns = sum(report["systems"]["holdfast"]["streams"]["outcomes"].values())
+    s = whole(t, report, 12, turns)
+    t.ok(turns > 12, "more turns than conversations break: %d" % turns)
+    t.ok(s["failures"]["n"] > 2 * turns - 12, "several in a turn")
+    t.eq(sum(s["joins"].values()), s["failures"]["n"],
+         "each failure was gone on from")
+    t.isin("all four, then back", out, "the table")
+
+
+@tap.case("without a gateway it is told who is to blame", 120)
+def nobody(t):
+    p = subprocess.Popen(
+        [BENCH, "providers", "--with-parent", "--suite", "midstream",
+         "--size", "54"], stdout=subprocess.PIPE, text=True)
+    t.cleanup(p.wait)
+    t.cleanup(p.kill)
+    urls = {}
+    for line in p.stdout:
+        if line == "ready\n":
+            break
+        urls[line.split()[1]] = line.split()[2]
+    t.eq(sorted(urls), ["fallback", "primary"], "listeners of the suite")
+    os.environ["BENCH_KEY"] = "k"
+    report, out = run(t, "midstream", 54, "--target", urls["primary"] + "/v1",
+                      "--history", "full", "--api-key-env", "BENCH_KEY",
+                      "--timeout-ms", "3000", status=1)
+    s = report["systems"]["target"]
+    t.ok(s["streams"]["outcomes"]["error"] >= 45, repr(s["streams"]))
+    t.ok(s["blame"]["stream"] >= 45, repr(s["blame"]))
+    t.isin("blame stream", out, "the misses")
+    t.isin("did not come out whole", out, "the verdict")
+
+
+tap.main()
