@@ -203,9 +203,11 @@ class Exchange:
 
 
 class Provider:
-    def __init__(self, dialect="openai", strict=True, key=None):
+    def __init__(self, dialect="openai", strict=True, key=None,
+                 prefill=False):
         self.dialect = dialect
         self.strict = strict
+        self.prefill = prefill	# goes on with an assistant message
         self.key = key
         self.closing = False
         self.requests = []
@@ -368,9 +370,11 @@ class Provider:
             return 404, "Invalid URL (%s %s)" % (request.method, request.path)
         if not self.strict:
             return None
-        check = (validate.anthropic if self.dialect == "anthropic"
-                 else validate.openai)
-        bad = check(request.headers, request.body)
+        if self.dialect == "anthropic":
+            bad = validate.anthropic(request.headers, request.body,
+                                     self.prefill)
+        else:
+            bad = validate.openai(request.headers, request.body)
         if bad is None and self.key is not None:
             sent = request.headers.get("x-api-key") or request.headers.get(
                 "authorization", "")[len("Bearer "):]

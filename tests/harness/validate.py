@@ -288,7 +288,7 @@ def _blocks(content, role, where):
     return content
 
 
-def _anthropic_messages(messages):
+def _anthropic_messages(messages, prefill):
     _need(isinstance(messages, list), "messages: Field required")
     _need(messages, "messages: at least one message is required")
     pending, uses = [], False
@@ -332,12 +332,16 @@ def _anthropic_messages(messages):
             uses = uses or bool(pending)
     _need(not pending, "tool_use ids without tool_result at the end: %s" %
           ", ".join(pending))
-    _need(last == "user", "This model does not support assistant message "
-          "prefill. The conversation must end with a user message.")
+    _need(last == "user" or prefill, "This model does not support assistant "
+          "message prefill. The conversation must end with a user message.")
+    if last == "assistant":
+        said = "".join(b.get("text", "") for b in blocks)
+        _need(said == said.rstrip(), "messages: final assistant content "
+              "cannot end with trailing whitespace")
     return uses
 
 
-def anthropic(headers, raw):
+def anthropic(headers, raw, prefill=False):
     try:
         if not headers.get("x-api-key") and not re.match(
                 r"^Bearer \S+$", headers.get("authorization", "")):
@@ -365,7 +369,7 @@ def anthropic(headers, raw):
                       "system.%d: text content blocks must be non-empty" % j)
                 _need(not set(b) - _ANTHROPIC_BLOCK["text"],
                       "system.%d: Extra inputs are not permitted" % j)
-        uses = _anthropic_messages(body.get("messages"))
+        uses = _anthropic_messages(body.get("messages"), prefill)
         tools = body.get("tools")
         if tools is not None:
             _need(isinstance(tools, list), "tools: not a list")
