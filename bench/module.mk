@@ -1,4 +1,4 @@
-EXTRA_DIST += bench/demo.sh docs/design/bench.md
+EXTRA_DIST += bench/demo.sh bench/deadlines.py docs/design/bench.md
 dist_man_MANS += docs/man/continuitybench.1
 
 noinst_LIBRARIES += libbench.a

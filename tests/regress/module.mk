@@ -2,6 +2,7 @@
 EXTRA_DIST += tests/run.sh .ci/run \
 	tests/harness/client.py tests/harness/ctl.py tests/harness/daemon.py \
 	tests/harness/dialect.py tests/harness/provider.py \
+	tests/harness/stalls.py \
 	tests/harness/tap.py tests/harness/validate.py tests/harness/wait.py
 REGRESS_TESTS = \
 	tests/regress/00-harness.t tests/regress/01-health.t \
@@ -13,7 +14,7 @@ REGRESS_TESTS = \
 	tests/regress/12-storage.t tests/regress/13-translation.t \
 	tests/regress/14-field-reports.t tests/regress/15-retries.t \
 	tests/regress/17-continue.t \
-	tests/regress/19-sweep.t \
+	tests/regress/19-sweep.t tests/regress/20-deadlines.t \
 	tests/regress/16-leaks.t \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \
