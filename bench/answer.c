@@ -12,6 +12,7 @@
 #include "bench/format.h"
 #include "bench/recital.h"
 #include "bench/rng.h"
+#include "bench/rules.h"
 #include "bench/suite.h"
 
 static char *
@@ -29,6 +30,14 @@ hf_answer_ack(struct hf_str s)
 	for (size_t i = 0; i < s.size; i++)
 		h = hf_rng_mix(h * 31 + (unsigned char)s.p[i]);
 	return hf_acks[h % hf_n_acks];
+}
+
+char *
+hf_answer_told(struct hf_str fact)
+{
+	if (fact.p == NULL)
+		return hf_xstrdup(HF_ANSWER_UNKNOWN);
+	return hf_format("You told me: %.*s.", HF_STR_ARG(fact));
 }
 
 struct hf_str
@@ -59,26 +68,14 @@ hf_answer_probe(struct hf_str text)
 	return NULL;
 }
 
-static bool
-has_role(json_t *msg, const char *role)
-{
-	return hf_str_is(hf_json_str(json_object_get(msg, "role")), role);
-}
-
-static struct hf_str
-text_of(json_t *msg)
-{
-	return hf_json_str(json_object_get(msg, "text"));
-}
-
 struct hf_str
 hf_view_last_user(json_t *view)
 {
 	for (size_t i = json_array_size(view); i > 0; i--) {
 		json_t *m = json_array_get(view, i - 1);
 
-		if (has_role(m, "user"))
-			return text_of(m);
+		if (hf_view_has_role(m, "user"))
+			return hf_view_text(m);
 	}
 	return HF_STR_NONE;
 }
@@ -107,7 +104,8 @@ tool_results(json_t *view)
 	size_t n = json_array_size(view), first = n;
 	struct hf_buf b;
 
-	while (first > 0 && has_role(json_array_get(view, first - 1), "tool"))
+	while (first > 0 &&
+	    hf_view_has_role(json_array_get(view, first - 1), "tool"))
 		first--;
 	hf_buf_init(&b, HF_BUF_NOCAP);
 	hf_buf_puts(&b, "Tool results: ");
@@ -120,7 +118,7 @@ tool_results(json_t *view)
 		    call_name(
 			view, hf_json_str(json_object_get(m, "call_id"))));
 		hf_buf_puts(&b, " = ");
-		hf_buf_putstr(&b, text_of(m));
+		hf_buf_putstr(&b, hf_view_text(m));
 	}
 	hf_buf_puts(&b, ".");
 	return take_text(&b);
@@ -199,9 +197,6 @@ hf_answer_arguments(struct hf_str fact)
 	return text;
 }
 
-static struct hf_str find_fact(
-    json_t *view, const struct hf_template *t, json_t *facts);
-
 /* "!fetch NAME PROBE" on a line: the call, or NULL. */
 static json_t *
 parse_fetch(struct hf_str line, json_t *view, json_t *tools)
@@ -216,7 +211,7 @@ parse_fetch(struct hf_str line, json_t *view, json_t *tools)
 	t = hf_answer_probe(probe);
 	if (t == NULL)
 		return NULL;
-	fact = find_fact(view, t, NULL);
+	fact = hf_find_fact(view, t).fact;
 	args = hf_answer_arguments(fact.p == NULL ? HF_STR("unknown") : fact);
 	c = make_call(name, hf_str(args));
 	free(args);
@@ -261,10 +256,9 @@ look_up(json_t *set, struct hf_str text)
 	return json_object_get(set, text.p);
 }
 
-/* The last fact that the caller stated by template 't', or, in a published
- * set, by one of 'facts'. */
-static struct hf_str
-find_fact(json_t *view, const struct hf_template *t, json_t *facts)
+/* The last fact that the caller stated by one of the published 'facts'. */
+static char *
+answer_published(json_t *view, json_t *facts)
 {
 	struct hf_str fact = HF_STR_NONE, f;
 	json_t *m;
@@ -272,79 +266,13 @@ find_fact(json_t *view, const struct hf_template *t, json_t *facts)
 
 	json_array_foreach(view, i, m)
 	{
-		if (!has_role(m, "user"))
+		if (!hf_view_has_role(m, "user"))
 			continue;
-		f = t == NULL ? hf_json_str(look_up(facts, text_of(m))) :
-				hf_answer_fact(t, text_of(m));
+		f = hf_json_str(look_up(facts, hf_view_text(m)));
 		if (f.p != NULL)
 			fact = f;
 	}
-	return fact;
-}
-
-/* A probe: 't', or one of a published set with 'facts' that it asks for. */
-static char *
-answer_probe(json_t *view, const struct hf_template *t, json_t *facts)
-{
-	struct hf_str fact = find_fact(view, t, facts);
-
-	if (fact.p == NULL)
-		return hf_xstrdup(HF_ANSWER_UNKNOWN);
-	return hf_format("You told me: %.*s.", HF_STR_ARG(fact));
-}
-
-static bool
-ends_in(struct hf_str s, const char *end)
-{
-	size_t n = strlen(end);
-
-	return s.size >= n && memcmp(s.p + s.size - n, end, n) == 0;
-}
-
-/* The template whose probe, perhaps behind other words, is to be answered at
- * length, or NULL. */
-static const struct hf_template *
-long_probe(struct hf_str text)
-{
-	static const char end[] = HF_AT_LENGTH;
-
-	if (!ends_in(text, end))
-		return NULL;
-	text.size -= sizeof(end) - 1;
-	for (unsigned i = 0; i < hf_n_templates; i++)
-		if (ends_in(text, hf_templates[i].probe))
-			return &hf_templates[i];
-	return NULL;
-}
-
-static char *
-answer_at_length(json_t *view, const struct hf_template *t)
-{
-	struct hf_str fact = find_fact(view, t, NULL);
-	unsigned n = 0;
-	json_t *m;
-	size_t i;
-
-	if (fact.p == NULL)
-		return hf_xstrdup(HF_ANSWER_UNKNOWN);
-	json_array_foreach(view, i, m) n += has_role(m, "user");
-	return hf_recital(fact, n);
-}
-
-static char *
-echo(json_t *view)
-{
-	static const char opening[] = HF_RECITAL_OPENING;
-
-	for (size_t i = json_array_size(view); i > 0; i--) {
-		json_t *m = json_array_get(view, i - 1);
-		struct hf_str s = text_of(m);
-
-		if (has_role(m, "assistant") && s.size >= sizeof(opening) - 1 &&
-		    memcmp(s.p, opening, sizeof(opening) - 1) == 0)
-			return hf_xstrndup(s.p, s.size);
-	}
-	return hf_xstrdup(HF_ANSWER_UNKNOWN);
+	return hf_answer_told(fact);
 }
 
 static const char *
@@ -361,20 +289,6 @@ fixed_answer(struct hf_str text, const struct hf_lore *lore)
 	return NULL;
 }
 
-/* By the wording of our own suites; NULL: it is none of it. */
-static char *
-worded_answer(json_t *view, struct hf_str text)
-{
-	const struct hf_template *t = hf_answer_probe(text);
-
-	if (t != NULL)
-		return answer_probe(view, t, NULL);
-	t = long_probe(text);
-	if (t != NULL)
-		return answer_at_length(view, t);
-	return hf_str_is(text, HF_ECHO_PROBE) ? echo(view) : NULL;
-}
-
 void
 hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
     const struct hf_lore *lore)
@@ -386,7 +300,7 @@ hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
 
 	a->text = NULL;
 	a->calls = NULL;
-	if (n > 0 && has_role(json_array_get(view, n - 1), "tool")) {
+	if (n > 0 && hf_view_has_role(json_array_get(view, n - 1), "tool")) {
 		a->text = tool_results(view);
 		return;
 	}
@@ -394,11 +308,11 @@ hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
 	if (a->calls != NULL)
 		return;
 	if (lore == NULL) {
-		a->text = worded_answer(view, text);
+		a->text = hf_rule_answer(view, text);
 	} else {
 		facts = look_up(lore->fact, text);
 		if (facts != NULL)
-			a->text = answer_probe(view, NULL, facts);
+			a->text = answer_published(view, facts);
 	}
 	if (a->text != NULL)
 		return;

@@ -8,13 +8,10 @@
  *   "!fetch NAME PROBE"    a call with the probe's fact in its arguments, or
  *                          with "unknown"
  *   "!say TEXT" before such lines: that text before the calls
- *   a probe                the fact, if a received user message states it by
- *                          the probe's template (the last one wins), else
- *                          "I don't have that information."
- *   a probe to be answered at length
- *                          the same with the fact in a recital.h, which the
- *                          number of received user messages varies
- *   HF_ECHO_PROBE          the last such answer that was received
+ *   a probe                the fact, if a received user (or system) message
+ *                          states it by the probe's template (the last one
+ *                          wins), else "I don't have that information."
+ *   the other wordings of rules.h
  *   a small-talk question  the set's own answer
  *   a statement of a fact  an acknowledgement
  *   anything else          "I heard: TEXT"
@@ -59,6 +56,8 @@ const char *hf_answer_ack(struct hf_str statement);
 struct hf_str hf_answer_fact(const struct hf_template *t, struct hf_str text);
 /* The template that this text is the probe of, or NULL. */
 const struct hf_template *hf_answer_probe(struct hf_str text);
+/* "You told me: F.", or, .p NULL, that nobody did; caller frees. */
+char *hf_answer_told(struct hf_str fact);
 /* What "!fetch" makes: {"fact":F,"note":N} for this fact; caller frees. */
 char *hf_answer_arguments(struct hf_str fact);
 /* The text of the last user message; .p NULL: none. */
@@ -70,6 +69,18 @@ hf_json_str(json_t *s)
 	if (!json_is_string(s))
 		return HF_STR_NONE;
 	return (struct hf_str){ json_string_value(s), json_string_length(s) };
+}
+
+static inline bool
+hf_view_has_role(json_t *message, const char *role)
+{
+	return hf_str_is(hf_json_str(json_object_get(message, "role")), role);
+}
+
+static inline struct hf_str
+hf_view_text(json_t *message)
+{
+	return hf_json_str(json_object_get(message, "text"));
 }
 
 #endif

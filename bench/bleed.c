@@ -10,10 +10,16 @@
 #include "base/check.h"
 #include "bench/judge.h"
 
+struct mark {
+	const struct hf_conv *conv;
+	const char *text;
+	unsigned next; /* as head[] */
+};
+
 struct hf_bleed {
-	const struct hf_suite *suite;
-	uint16_t head[65536]; /* 1 + conversation, 0: none */
-	uint16_t *next;	      /* per conversation, the same */
+	unsigned head[65536]; /* 1 + mark, by its first bytes; 0: none */
+	struct mark *mark;
+	unsigned n_mark;
 };
 
 static unsigned
@@ -22,18 +28,28 @@ slot_of(const char *p)
 	return (unsigned)(unsigned char)p[0] << 8 | (unsigned char)p[1];
 }
 
+static void
+add_mark(struct hf_bleed *b, const struct hf_conv *c, const char *text)
+{
+	unsigned slot = slot_of(text);
+
+	b->mark[b->n_mark] = (struct mark){ c, text, b->head[slot] };
+	b->head[slot] = ++b->n_mark;
+}
+
 struct hf_bleed *
 hf_bleed_new(const struct hf_suite *s)
 {
 	struct hf_bleed *b = hf_xcalloc(1, sizeof(*b));
 
-	b->suite = s;
-	b->next = hf_xcalloc(s->n_conv, sizeof(*b->next));
+	b->mark =
+	    hf_xcalloc((size_t)s->n_conv * (1 + HF_MAX_MORE), sizeof(*b->mark));
 	for (unsigned i = 0; i < s->n_conv; i++) {
-		unsigned slot = slot_of(s->conv[i].mark);
+		const struct hf_conv *c = &s->conv[i];
 
-		b->next[i] = b->head[slot];
-		b->head[slot] = (uint16_t)(i + 1);
+		add_mark(b, c, c->mark);
+		for (unsigned k = 0; k < c->n_more; k++)
+			add_mark(b, c, c->more[k]);
 	}
 	return b;
 }
@@ -43,7 +59,7 @@ hf_bleed_free(struct hf_bleed *b)
 {
 	if (b == NULL)
 		return;
-	free(b->next);
+	free(b->mark);
 	free(b);
 }
 
@@ -82,13 +98,13 @@ hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 		size_t left = text.size - i;
 
 		for (unsigned k = b->head[slot_of(p)]; k > 0;
-		     k = b->next[k - 1]) {
-			const struct hf_conv *c = &b->suite->conv[k - 1];
-			size_t size = strlen(c->mark);
+		     k = b->mark[k - 1].next) {
+			const struct mark *m = &b->mark[k - 1];
+			size_t size = strlen(m->text);
 
-			n += c != own && size <= left &&
-			    memcmp(p, c->mark, size) == 0 &&
-			    !says_itself(own, c->mark);
+			n += m->conv != own && size <= left &&
+			    memcmp(p, m->text, size) == 0 &&
+			    !says_itself(own, m->text);
 		}
 		if (left >= HF_CANARY_SIZE - 1 && is_canary(p))
 			n += memcmp(p, canary, HF_CANARY_SIZE - 1) != 0;

@@ -20,6 +20,7 @@
 #include "bench/run.h"
 
 #define DEFAULT_RUNS 5 /* of a published set */
+#define DEFAULT_CONCURRENCY 100
 
 static bool
 choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
@@ -123,12 +124,12 @@ streams_passed(const struct hf_report *r)
 		    t->outcomes[HF_OUTCOME_OTHER] +
 		    t->outcomes[HF_OUTCOME_ERROR];
 
-		if (s->stateless || !r->conf->suite->stream)
+		if (s->stateless || !r->conf->suite->exact)
 			continue;
 		if (wrong > 0)
 			fprintf(stderr,
-			    "failed: %s: %u streams that broke off did not "
-			    "come out whole\n",
+			    "failed: %s: %u answers on turns with failures "
+			    "are not what was to come\n",
 			    s->name, wrong);
 		if (t->bad_marks > 0)
 			fprintf(stderr,
@@ -303,7 +304,6 @@ hf_cmd_run(int argc, char **argv)
 {
 	struct hf_run_options o = { .systems = "baseline,holdfast",
 		.model = "holdfast",
-		.concurrency = 100,
 		.seed = 42,
 		.workers = 2,
 		.first_token_ms = 500,
@@ -329,7 +329,9 @@ hf_cmd_run(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	c.suite = suite;
 	c.n_run = (unsigned)(o.runs != 0 ? o.runs : default_runs(&o));
-	c.concurrency = (unsigned)o.concurrency;
+	c.concurrency = o.concurrency != 0 ? (unsigned)o.concurrency :
+	    suite->concurrency != 0	   ? suite->concurrency :
+					     DEFAULT_CONCURRENCY;
 	c.full_history = o.full_history;
 	c.stream = o.stream || suite->stream;
 	c.retries = (unsigned)o.retries;

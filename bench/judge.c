@@ -160,6 +160,33 @@ find_play(struct judge *j, json_t *entry)
 			       &j->plays->play[json_integer_value(index)];
 }
 
+/* The turn that a payload is of, or -1.  A stateless gateway repeats the last
+ * thing that the caller said also where a tool's result was sent. */
+static int
+turn_of(
+    const struct judge *j, const struct hf_play *p, bool later, json_t *view)
+{
+	int turn = hf_conv_view_turn(p->c, view);
+	unsigned next = (unsigned)turn + 1;
+
+	if (turn >= 0 && later && j->conf->system[p->system].stateless &&
+	    next < p->c->n_user && p->c->tool[next] &&
+	    j->turn[p - j->plays->play][next].requests > 0)
+		return (int)next;
+	return turn;
+}
+
+/* Our clients do not answer a call that was not to come: what a gateway makes
+ * of that is its own business. */
+static bool
+off_script(const struct hf_play *p, unsigned turn)
+{
+	for (unsigned k = 0; k < turn && k < p->n_answered; k++)
+		if (!hf_same_calls(p->c->calls[k], p->calls[k]))
+			return true;
+	return false;
+}
+
 static void
 judge_entry(struct judge *j, json_t *entry)
 {
@@ -167,7 +194,7 @@ judge_entry(struct judge *j, json_t *entry)
 	struct hf_play *p = find_play(j, entry);
 	int provider = hf_suite_listener(
 	    j->conf->suite, hf_json_str(json_object_get(entry, "provider")));
-	bool refused = json_object_get(entry, "refused") != NULL;
+	bool refused = json_object_get(entry, "refused") != NULL, later;
 	const char *wrong;
 	unsigned foreign = 0;
 	size_t i;
@@ -188,10 +215,15 @@ judge_entry(struct judge *j, json_t *entry)
 	}
 	json_array_foreach(view, i, m) foreign += hf_bleed_count(
 	    j->bleed, hf_json_str(json_object_get(m, "text")), p->c, p->canary);
-	turn = hf_conv_view_turn(p->c, view);
-	wrong = turn < 0 ? "the last message is not of this conversation" :
-			   hf_judge_payload(j->conf, p, (unsigned)turn,
-			       is_later(j, p, provider), view);
+	later = is_later(j, p, provider);
+	turn = turn_of(j, p, later, view);
+	if (turn < 0)
+		wrong = "the last message is not of this conversation";
+	else if (off_script(p, (unsigned)turn))
+		wrong = NULL;
+	else
+		wrong =
+		    hf_judge_payload(j->conf, p, (unsigned)turn, later, view);
 	if (wrong != NULL) {
 		p->bad_payloads++;
 		j->n->bad_payloads++;

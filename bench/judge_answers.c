@@ -148,7 +148,9 @@ judge_play(
 			n->outcomes[o] += fails;
 			if (conf->stream)
 				judge_marks(n, p, k);
-			if (c->asks[k] != NULL && !holds(p, k, c->asks[k])) {
+			if ((c->asks[k] != NULL && !holds(p, k, c->asks[k])) ||
+			    (c->denies[k] != NULL &&
+				holds(p, k, c->denies[k]))) {
 				p->preserved = false;
 				hf_play_wrong(p, k);
 			}

@@ -106,14 +106,16 @@ is_beginning(struct hf_str partial, const struct hf_play *p, unsigned turn)
 	    strncmp(has, partial.p, partial.size) == 0;
 }
 
+/* The last thing that the caller said, and nothing else. */
 static bool
 is_last_only(const struct hf_play *p, unsigned turn, json_t *view, size_t n)
 {
 	bool lead = says(json_array_get(view, 0), "system", p->system_text);
-	json_t *m = json_array_get(view, n - 1);
 
+	while (turn > 0 && p->c->tool[turn])
+		turn--;
 	return n == 1u + lead &&
-	    says(m, p->c->tool[turn] ? "tool" : "user", p->c->user[turn]);
+	    says(json_array_get(view, n - 1), "user", p->c->user[turn]);
 }
 
 const char *

@@ -14,7 +14,9 @@ libbench_a_SOURCES = \
 	bench/report_streams.c bench/resume.c bench/resume.h \
 	bench/seam.c bench/seam.h bench/stream.c bench/stream.h \
 	bench/suite_make.c bench/suite_make.h bench/suite_midstream.c \
-	bench/suite_rolling.c \
+	bench/suite_rolling.c bench/rules.c bench/rules.h \
+	bench/oblique.h bench/suite_carriers.c bench/suite_crowd.c \
+	bench/suite_failback.c bench/suite_oblique.c bench/suite_updates.c \
 	bench/client.c bench/client.h \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
 	bench/dialect.c bench/dialect.h bench/judge.c bench/judge.h \

@@ -238,7 +238,7 @@ set_up(const struct hf_play_conf *conf, struct hf_plays *plays)
 		p->c = &conf->suite->conv[p->conv];
 		hf_suite_canary(
 		    conf->suite, p->system, p->run, p->conv, p->canary);
-		p->system_text = hf_suite_system(p->canary);
+		p->system_text = hf_suite_system(p->c, p->canary);
 		snprintf(p->user, sizeof(p->user), "%s.r%u.%s", p->c->id,
 		    p->run + 1, conf->system[p->system].name);
 		snprintf(p->session, sizeof(p->session), "bench-%llx-%s", nonce,

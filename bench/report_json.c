@@ -199,7 +199,7 @@ system_report(const struct hf_report *r, unsigned system)
 	if (r->conf->stream)
 		json_object_set_new(
 		    o, "silence_ms", latencies(r, system, SILENCE));
-	if (r->conf->suite->stream)
+	if (r->conf->suite->exact)
 		json_object_set_new(
 		    o, "streams", hf_report_streams(&r->counts.tally[system]));
 	json_object_set_new(

@@ -142,7 +142,7 @@ hf_report_streams_text(FILE *f, json_t *systems)
 
 	if (json_object_get(s, "streams") == NULL)
 		return;
-	fprintf(f, "\n%-*s", LABEL, "streams");
+	fprintf(f, "\n%-*s", LABEL, "failures and answers");
 	json_object_foreach(systems, name, s) fprintf(f, "  %*s", COLUMN, name);
 	fputc('\n', f);
 	put_counts(f, systems, "what providers did", "failures", "by_kind");
@@ -150,5 +150,8 @@ hf_report_streams_text(FILE *f, json_t *systems)
 	put_counts(f, systems, "how the next one went on", "joins", NULL);
 	put_counts(f, systems, "what the client got", "outcomes", NULL);
 	put_counts(f, systems, "texts, and wrong words", "texts", NULL);
-	put_counts(f, systems, "marks of streams", "marks", NULL);
+	if (json_integer_value(json_object_get(
+		json_object_get(json_object_get(s, "streams"), "marks"),
+		"streams")) > 0)
+		put_counts(f, systems, "marks of streams", "marks", NULL);
 }

@@ -41,18 +41,6 @@ hf_asked_name(enum hf_asked how)
 	return name[how];
 }
 
-static bool
-has_role(json_t *m, const char *role)
-{
-	return hf_str_is(hf_json_str(json_object_get(m, "role")), role);
-}
-
-static struct hf_str
-text_of(json_t *m)
-{
-	return hf_json_str(json_object_get(m, "text"));
-}
-
 struct hf_asked_view
 hf_view_asked(json_t *view)
 {
@@ -61,19 +49,20 @@ hf_view_asked(json_t *view)
 	struct hf_asked_view v = { HF_ASKED_AFRESH, n, HF_STR_NONE };
 	json_t *last = json_array_get(view, n == 0 ? 0 : n - 1);
 	json_t *before = json_array_get(view, n < 2 ? 0 : n - 2);
-	struct hf_str text = text_of(last);
+	struct hf_str text = hf_view_text(last);
 
-	if (n > 0 && has_role(last, "assistant") &&
+	if (n > 0 && hf_view_has_role(last, "assistant") &&
 	    json_object_get(last, "calls") == NULL) {
 		v.how = HF_ASKED_PREFILL;
 		v.n = n - 1;
 		v.partial = text;
-	} else if (n > 1 && has_role(last, "user") &&
-	    has_role(before, "assistant") && text.size >= sizeof(mark) - 1 &&
+	} else if (n > 1 && hf_view_has_role(last, "user") &&
+	    hf_view_has_role(before, "assistant") &&
+	    text.size >= sizeof(mark) - 1 &&
 	    memcmp(text.p, mark, sizeof(mark) - 1) == 0) {
 		v.how = HF_ASKED_INSTRUCTION;
 		v.n = n - 2;
-		v.partial = text_of(before);
+		v.partial = hf_view_text(before);
 	}
 	return v;
 }

@@ -26,6 +26,26 @@ const struct hf_suite_kind hf_suite_kinds[] = {
 	    "144 conversations in which target after target dies, in one turn "
 	    "and over turns, and comes back",
 	    hf_suite_rolling, 1 },
+	{ "updates",
+	    "160 conversations in which a fact is corrected, once or twice, or "
+	    "taken back, while providers fail",
+	    hf_suite_updates, 1 },
+	{ "carriers",
+	    "120 conversations whose fact is in the system message, in a "
+	    "tool's result, or was said by the assistant",
+	    hf_suite_carriers, 1 },
+	{ "oblique",
+	    "120 conversations whose probe shares no word with the fact: by "
+	    "description, pronoun, order, ellipsis, negation, date",
+	    hf_suite_oblique, 1 },
+	{ "crowd",
+	    "500 conversations at once, of the same words, with names that "
+	    "differ in one letter",
+	    hf_suite_crowd, 1 },
+	{ "failback",
+	    "120 conversations whose first provider comes back and must know "
+	    "what was said while it was away",
+	    hf_suite_failback, 1 },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 
@@ -50,6 +70,9 @@ static void
 conv_free(struct hf_conv *c)
 {
 	free(c->fact);
+	free(c->system);
+	for (unsigned k = 0; k < c->n_more; k++)
+		free(c->more[k]);
 	for (unsigned k = 0; k < c->n_user; k++) {
 		free(c->user[k]);
 		free(c->exact[k]);
@@ -204,9 +227,10 @@ hf_suite_canary(const struct hf_suite *s, unsigned system, unsigned run,
 }
 
 char *
-hf_suite_system(const char *canary)
+hf_suite_system(const struct hf_conv *c, const char *canary)
 {
 	return hf_format("You answer the telephone of Larkfield Services. The "
-			 "file of this call is %s. Keep answers short.",
-	    canary);
+			 "file of this call is %s. Keep answers short.%s%s",
+	    canary, c->system == NULL ? "" : " ",
+	    c->system == NULL ? "" : c->system);
 }

@@ -20,6 +20,7 @@
 #define HF_CONV_ID 41	/* with its NUL */
 #define HF_MAX_TURNS 32 /* of a conversation */
 #define HF_MAX_AXES 6
+#define HF_MAX_MORE 4
 #define HF_MAX_LABEL 32
 #define HF_MAX_LISTENERS 4
 #define HF_MAX_TARGETS 4
@@ -38,8 +39,12 @@ struct hf_conv {
 	const struct hf_template *tmpl; /* NULL: of a published set */
 	const char *fact_type;
 	char *fact;
-	const char *mark;	  /* in no other conversation's mouth:
-				   * where it turns up there is bleed */
+	const char *mark;	 /* in no other conversation's mouth:
+				  * where it turns up there is bleed */
+	char *more[HF_MAX_MORE]; /* further such marks, owned */
+	unsigned n_more;
+	char *system; /* said in the system message, behind what all have
+		       * there, or NULL */
 	char *user[HF_MAX_TURNS]; /* what the caller says, in order */
 	bool tool[HF_MAX_TURNS];  /* that is not said: it is the result of
 				   * the call that the turn before made */
@@ -49,12 +54,13 @@ struct hf_conv {
 	json_t *calls[HF_MAX_TURNS];	/* ... and calls, as in hf_answer */
 	const char *asks[HF_MAX_TURNS]; /* the answer (or a call) must hold
 					 * this, or NULL; borrowed */
-	const char *tools;		/* JSON of what each request declares */
-	unsigned n_user;		/* turns */
-	unsigned n_messages;		/* 2 * n_user - 1 */
-	unsigned probe;			/* the turn whose time is compared */
-	enum hf_fault_kind failure;	/* of the first target on it */
-	struct hf_conv_fault *fault;	/* all of them */
+	const char *denies[HF_MAX_TURNS]; /* ... and must not hold this */
+	const char *tools;	     /* JSON of what each request declares */
+	unsigned n_user;	     /* turns */
+	unsigned n_messages;	     /* 2 * n_user - 1 */
+	unsigned probe;		     /* the turn whose time is compared */
+	enum hf_fault_kind failure;  /* of the first target on it */
+	struct hf_conv_fault *fault; /* all of them */
 	unsigned n_fault;
 	unsigned route;			       /* of the suite */
 	char label[HF_MAX_AXES][HF_MAX_LABEL]; /* its place on each axis */
@@ -98,13 +104,15 @@ struct hf_suite {
 	struct hf_conv *conv;
 	unsigned n_conv;
 	bool stream; /* is about streams: clients ask for them */
+	bool exact;  /* answers are known to the byte */
 	const char *axis[HF_MAX_AXES]; /* what labels are of */
 	unsigned n_axis;
 	struct hf_listener_plan listener[HF_MAX_LISTENERS];
 	unsigned n_listener;
 	struct hf_route_plan *route;
 	unsigned n_route;
-	unsigned backoff_ms; /* unit of the gateway's waits; 0: its own */
+	unsigned concurrency; /* conversations at once; 0: as usual */
+	unsigned backoff_ms;  /* unit of the gateway's waits; 0: its own */
 };
 
 struct hf_suite_kind {
@@ -143,8 +151,10 @@ int hf_suite_listener(const struct hf_suite *s, struct hf_str name);
  * conversation) and to nothing else. */
 void hf_suite_canary(const struct hf_suite *s, unsigned system, unsigned run,
     unsigned conv, char out[HF_CANARY_SIZE]);
-/* The system message of a play, holding its canary; caller frees. */
-char *hf_suite_system(const char *canary) HF_MUST_CHECK;
+/* The system message of a play, holding its canary and what the conversation
+ * says there; caller frees. */
+char *hf_suite_system(
+    const struct hf_conv *c, const char *canary) HF_MUST_CHECK;
 
 /* The words of the paper: "timeout", "api_error", "rate_limit". */
 const char *hf_failure_name(enum hf_fault_kind k);
@@ -152,6 +162,11 @@ const char *hf_failure_name(enum hf_fault_kind k);
 struct hf_suite *hf_suite_paper(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_midstream(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_rolling(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_updates(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_carriers(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_oblique(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_crowd(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_failback(uint64_t seed, unsigned size) HF_MUST_CHECK;
 
 /*
  * A published set: conversations and, for each, the failure of its probe's

@@ -52,6 +52,46 @@ hf_suite_paper_frame(struct hf_suite *s)
 }
 
 void
+hf_suite_frame(struct hf_suite *s, const char *const *axis, unsigned n_axis)
+{
+	hf_suite_two_targets(s);
+	s->exact = true;
+	s->backoff_ms = 200;
+	s->route = reallocarray(s->route, 2, sizeof(*s->route));
+	HF_CHECK(s->route != NULL);
+	s->route[1] = s->route[0];
+	s->n_route = 2;
+	s->route[1].target[0].dialect = s->route[0].target[1].dialect;
+	s->route[1].target[1].dialect = s->route[0].target[0].dialect;
+	snprintf(s->route[0].name, sizeof(s->route[0].name), "oa");
+	snprintf(s->route[1].name, sizeof(s->route[1].name), "ao");
+	for (unsigned i = 0; i < n_axis; i++)
+		s->axis[i] = axis[i];
+	s->n_axis = n_axis;
+}
+
+const char *
+hf_direction(unsigned route)
+{
+	return route == 0 ? "openai to anthropic" : "anthropic to openai";
+}
+
+enum hf_fault_kind
+hf_conv_fails(struct hf_conv *c, unsigned turn, unsigned number)
+{
+	static const enum hf_fault_kind kinds[] = { HF_FAULT_HTTP_502,
+		HF_FAULT_SILENCE, HF_FAULT_RESET, HF_FAULT_HTTP_429,
+		HF_FAULT_STREAM_ERROR };
+	struct hf_conv_fault *f = hf_conv_add_fault(
+	    c, "primary", turn, kinds[number % hf_countof(kinds)]);
+
+	/* In its stream, before anything was said. */
+	if (f->fault.kind == HF_FAULT_STREAM_ERROR)
+		f->fault.phase = HF_PHASE_ROLE;
+	return f->fault.kind;
+}
+
+void
 hf_conv_fails_last(struct hf_conv *c, enum hf_fault_kind kind)
 {
 	c->probe = c->n_user - 1;
@@ -169,6 +209,25 @@ nth_fact(enum hf_fact_type type, unsigned i, struct hf_rng *r)
 	return NULL;
 }
 
+/* One of this type that was not dealt yet, or a number. */
+static char *
+deal(struct hf_dealer *d, enum hf_fact_type *type, struct hf_rng *r)
+{
+	if (d->dealt[*type] == space[*type])
+		*type = HF_FACT_NUMBER;
+	HF_CHECK(d->dealt[*type] < space[*type]);
+	return nth_fact(*type, d->order[*type][d->dealt[*type]++], r);
+}
+
+const char *
+hf_deal_more(struct hf_dealer *d, struct hf_conv *c, enum hf_fact_type type,
+    struct hf_rng *r)
+{
+	HF_CHECK(c->n_more < HF_MAX_MORE);
+	c->more[c->n_more] = deal(d, &type, r);
+	return c->more[c->n_more++];
+}
+
 void
 hf_deal_fact(struct hf_dealer *d, struct hf_conv *c, struct hf_rng *r)
 {
@@ -214,10 +273,29 @@ hf_conv_state_fact(struct hf_conv *c, struct hf_rng *r)
 	hf_conv_say(c, text, hf_answer_ack(hf_str(text)));
 }
 
+unsigned
+hf_conv_state(struct hf_conv *c, const struct hf_template *t, const char *fact,
+    const char *before)
+{
+	char *text = hf_format("%s%s%s%s", before, t->before, fact, t->after);
+
+	return hf_conv_say(c, text, hf_answer_ack(hf_str(text)));
+}
+
 void
 hf_conv_small_talk(struct hf_conv *c, const struct hf_filler *f)
 {
 	hf_conv_say(c, hf_xstrdup(f->question), f->answer);
+}
+
+unsigned
+hf_conv_probe(struct hf_conv *c, const struct hf_template *t, const char *fact)
+{
+	unsigned turn =
+	    hf_conv_ask(c, hf_xstrdup(t->probe), hf_answer_told(hf_str(fact)));
+
+	c->asks[turn] = fact;
+	return turn;
 }
 
 unsigned

@@ -186,6 +186,7 @@ hf_suite_midstream(uint64_t seed, unsigned n)
 		return NULL;
 	s = hf_suite_new("midstream", seed, n == 0 ? N_CONV : n);
 	s->stream = true;
+	s->exact = true;
 	s->backoff_ms = 200;
 	memcpy(s->axis, axis, sizeof(axis));
 	s->n_axis = hf_countof(axis);

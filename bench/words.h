@@ -25,6 +25,8 @@ struct hf_template {
 	const char *before;
 	const char *after;
 	const char *probe;
+	/* Asks for the same without a word of content of the statement. */
+	const char *oblique;
 };
 extern const struct hf_template hf_templates[];
 extern const unsigned hf_n_templates;

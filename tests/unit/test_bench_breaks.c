@@ -111,7 +111,7 @@ make_play(struct world *w, struct hf_play *p, unsigned conv)
 	p->conv = conv;
 	p->c = &w->suite->conv[conv];
 	hf_suite_canary(w->suite, 0, 0, conv, p->canary);
-	p->system_text = hf_suite_system(p->canary);
+	p->system_text = hf_suite_system(p->c, p->canary);
 	snprintf(p->user, sizeof(p->user), "%s.r1.holdfast", p->c->id);
 	for (unsigned k = 0; k < p->c->n_user; k++) {
 		const char *text = p->c->exact[k] != NULL ? p->c->exact[k] :

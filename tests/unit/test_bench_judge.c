@@ -75,7 +75,7 @@ make_play(struct world *w, struct hf_play *p, unsigned system, unsigned conv)
 	p->conv = conv;
 	p->c = &w->suite->conv[conv];
 	hf_suite_canary(w->suite, system, 0, conv, p->canary);
-	p->system_text = hf_suite_system(p->canary);
+	p->system_text = hf_suite_system(p->c, p->canary);
 	snprintf(p->user, sizeof(p->user), "%s.r1.%s", p->c->id,
 	    w->conf.system[system].name);
 	probe = p->c->n_user - 1;
@@ -315,7 +315,7 @@ other_canary(struct world *w, unsigned i)
 	char *text;
 
 	hf_suite_canary(w->suite, HOLDFAST, 3, w->plays.play[i].conv, canary);
-	text = hf_suite_system(canary);
+	text = hf_suite_system(w->plays.play[i].c, canary);
 	json_object_set_new(
 	    json_array_get(fallback_view(w, i), 0), "text", json_string(text));
 	free(text);

@@ -6,19 +6,35 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
 #include "bench/answer.h"
+#include "bench/judge.h"
+#include "bench/oblique.h"
 #include "bench/rng.h"
+#include "bench/rules.h"
 #include "bench/suite.h"
 
 /* digest() of suites with seed 42. */
 #define PAPER_42 UINT64_C(0x39bb1a07afb5afaa)
-#define MIDSTREAM_42 UINT64_C(0x765588db6ed0d4d7)
-#define ROLLING_42 UINT64_C(0x9ee25ecde8ce9548)
+
+/* full_digest() of the others. */
+static const struct {
+	const char *suite;
+	uint64_t is;
+} digests[] = {
+	{ "midstream", UINT64_C(0x765588db6ed0d4d7) },
+	{ "rolling", UINT64_C(0x9ee25ecde8ce9548) },
+	{ "updates", UINT64_C(0x2e505877457159f3) },
+	{ "carriers", UINT64_C(0x284e083836cdfba8) },
+	{ "oblique", UINT64_C(0x7266d3481f7ac267) },
+	{ "crowd", UINT64_C(0xb6f9949998353b7b) },
+	{ "failback", UINT64_C(0xde32d5836d9e408c) },
+};
 
 static struct hf_suite *
 paper(void)
@@ -110,12 +126,13 @@ seeded(void **state)
 	hf_suite_free(a);
 	hf_suite_free(b);
 	hf_suite_free(c);
-	a = hf_suite_make("midstream", 42, 0);
-	assert_int_equal(full_digest(a), MIDSTREAM_42);
-	hf_suite_free(a);
-	a = hf_suite_make("rolling", 42, 0);
-	assert_int_equal(full_digest(a), ROLLING_42);
-	hf_suite_free(a);
+	for (unsigned i = 0; i < hf_countof(digests); i++) {
+		a = hf_suite_make(digests[i].suite, 42, 0);
+		if (full_digest(a) != digests[i].is)
+			fail_msg("%s: 0x%llx", digests[i].suite,
+			    (unsigned long long)full_digest(a));
+		hf_suite_free(a);
+	}
 	/* Another size is the beginning of it, or more of it. */
 	assert_null(hf_suite_make("paper", 42, 54));
 	assert_null(hf_suite_make("midstream", 42, 1000000));
@@ -169,6 +186,9 @@ facts_stay(const struct hf_suite *s)
 				assert_null(strstr(c->user[k], fact));
 				assert_true(c->exact[k] == NULL ||
 				    strstr(c->exact[k], fact) == NULL);
+				for (unsigned n = 0; n < s->conv[i].n_more; n++)
+					assert_null(strstr(
+					    c->user[k], s->conv[i].more[n]));
 			}
 		}
 	}
@@ -238,7 +258,10 @@ static void
 answers_hold(const struct hf_conv *c)
 {
 	json_t *view = json_array(), *tools = json_pack("[s]", "look_up"), *m;
+	char *system = hf_suite_system(c, "CB-0");
 
+	json_array_append_new(view, message("system", system));
+	free(system);
 	for (unsigned k = 0; k < c->n_user; k++) {
 		struct hf_answer a;
 
@@ -258,6 +281,8 @@ answers_hold(const struct hf_conv *c)
 			assert_true(json_equal(a.calls, c->calls[k]));
 		if (c->asks[k] != NULL && a.text != NULL && a.calls == NULL)
 			assert_non_null(strstr(a.text, c->asks[k]));
+		if (c->denies[k] != NULL)
+			assert_null(strstr(a.text, c->denies[k]));
 		m = message("assistant", a.text == NULL ? "" : a.text);
 		if (a.calls != NULL) {
 			json_object_set_new(json_array_get(a.calls, 0), "id",
@@ -372,6 +397,154 @@ rolling(void **state)
 	assert_true(by[0] > by[1] && by[1] > by[2] && by[2] > by[3] && by[3]);
 	assert_true(within > 400);
 	facts_stay(s);
+	hf_suite_free(s);
+}
+
+/* The other suites: each turn that is asked is known to the byte, needs its
+ * history, and somebody fails. */
+static void
+others(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned n;
+	} t[] = { { "updates", 160 }, { "carriers", 120 }, { "oblique", 120 },
+		{ "crowd", 500 }, { "failback", 120 } };
+
+	(void)state;
+	for (unsigned i = 0; i < hf_countof(t); i++) {
+		struct hf_suite *s = hf_suite_make(t[i].name, 42, 0);
+
+		assert_int_equal(s->n_conv, t[i].n);
+		assert_true(s->exact);
+		for (unsigned k = 0; k < s->n_conv; k++) {
+			const struct hf_conv *c = &s->conv[k];
+			unsigned asks = 0;
+
+			answers_hold(c);
+			assert_true(hf_conv_is_to_fail(c, c->probe));
+			for (unsigned n = 0; n < c->n_user; n++) {
+				asks += c->asks[n] != NULL;
+				assert_true(
+				    c->asks[n] == NULL || c->exact[n] != NULL);
+			}
+			assert_true(asks > 0);
+			for (unsigned n = 0; n < s->n_axis; n++)
+				assert_true(c->label[n][0] != '\0');
+		}
+		facts_stay(s);
+		hf_suite_free(s);
+	}
+}
+
+/* What stands between the bars: messages "role: text". */
+static void
+expect(const char *talk, const char *answer)
+{
+	json_t *view = json_array();
+	char *all = strdup(talk), *at = NULL, *line, *got;
+
+	for (line = strtok_r(all, "|", &at); line != NULL;
+	     line = strtok_r(NULL, "|", &at)) {
+		char *colon = strchr(line, ':');
+
+		assert_non_null(colon);
+		*colon = '\0';
+		json_array_append_new(view, message(line, colon + 2));
+		if (strcmp(line, "tool") == 0)
+			json_object_set_new(
+			    json_array_get(view, json_array_size(view) - 1),
+			    "call_id", json_string("c"));
+	}
+	got = answer_to(view);
+	if (strcmp(got, answer) != 0)
+		fail_msg("%s: \"%s\"", talk, got);
+	free(got);
+	free(all);
+	json_decref(view);
+}
+
+#define SQUID "user: My daughter is allergic to tinned squid."
+#define KIWI "user: My daughter is allergic to raw kiwi."
+#define GATE "user: The driver needs the gate code 12 to get in."
+#define ASK "user: What is my daughter allergic to?"
+#define FORGET "user: " HF_RETRACT "What is my daughter allergic to?"
+
+static void
+rules(void **state)
+{
+	(void)state;
+	expect(SQUID "|" FORGET, HF_ANSWER_FORGOTTEN);
+	expect(SQUID "|" FORGET "|" ASK, HF_ANSWER_RETRACTED);
+	expect(SQUID "|" FORGET "|" KIWI "|" ASK, "You told me: raw kiwi.");
+	expect(SQUID "|user: " HF_RETRACT "What makes me ill?|" ASK,
+	    "You told me: tinned squid.");
+	expect("system: Hello. My daughter is allergic to raw kiwi.|" ASK,
+	    "You told me: raw kiwi.");
+	expect("assistant: My daughter is allergic to raw kiwi.|" ASK,
+	    HF_ANSWER_UNKNOWN);
+	expect(SQUID "|user: What could hurt the girl?",
+	    "You told me: tinned squid.");
+	/* A ticket is what the assistant said, a result what the tool did. */
+	expect("assistant: Your ticket is T-1.|user: x|user: " HF_TICKET_PROBE,
+	    "I gave you: T-1.");
+	expect("user: Your ticket is T-1.|user: " HF_TICKET_PROBE,
+	    HF_ANSWER_UNKNOWN);
+	expect("tool: a|user: x|tool: b|user: " HF_RESULT_PROBE, "It said: b.");
+	expect("user: a|assistant: Tool results: f = b.|user: " HF_RESULT_PROBE,
+	    HF_ANSWER_UNKNOWN);
+	/* By order. */
+	expect(SQUID "|" GATE "|user: " HF_FIRST, "You told me: tinned squid.");
+	expect(SQUID "|" GATE "|user: " HF_SECOND, "You told me: 12.");
+	expect(SQUID "|user: " HF_SECOND, HF_ANSWER_UNKNOWN);
+	expect(SQUID "|" GATE "|assistant: It is 12.|user: " HF_OTHER,
+	    "You told me: tinned squid.");
+	expect(SQUID "|" GATE "|user: " HF_OTHER, HF_ANSWER_UNKNOWN);
+	expect(SQUID "|user: " HF_UNSAID, HF_ANSWER_UNKNOWN);
+	expect("user: " HF_WEEK, HF_ANSWER_UNKNOWN);
+	expect("user: The boiler inspection was agreed for 28 February 2027.|"
+	       "user: " HF_WEEK,
+	    "Then it is 7 March.");
+	expect("user: The boiler inspection was agreed for 26 December 2027.|"
+	       "user: " HF_WEEK,
+	    "Then it is 2 January.");
+}
+
+static void
+oblique(void **state)
+{
+	(void)state;
+	assert_true(hf_oblique_shares("The Boiler is cold.", "a boiler!"));
+	assert_true(hf_oblique_shares("at 4711, please", "It is 4711."));
+	assert_false(hf_oblique_shares("What is that?", "That is what."));
+	assert_false(hf_oblique_shares("boilers", "boiler"));
+	assert_false(hf_oblique_shares("", "boiler"));
+	/* No template's oblique probe shares one with its statements. */
+	for (unsigned i = 0; i < hf_n_templates; i++) {
+		const struct hf_template *t = &hf_templates[i];
+
+		assert_false(hf_oblique_shares(t->oblique, t->before));
+		assert_false(hf_oblique_shares(t->oblique, t->after));
+	}
+}
+
+/* All marks of a conversation are looked for. */
+static void
+bleeding(void **state)
+{
+	struct hf_suite *s = hf_suite_make("updates", 42, 16);
+	struct hf_bleed *b = hf_bleed_new(s);
+	const struct hf_conv *c = &s->conv[3], *o = &s->conv[4];
+	char canary[HF_CANARY_SIZE], other[HF_CANARY_SIZE], text[200];
+
+	(void)state;
+	hf_suite_canary(s, 0, 0, 3, canary);
+	hf_suite_canary(s, 0, 0, 4, other);
+	snprintf(text, sizeof(text), "%s %s %s %s CB-12-34 CB-short", c->fact,
+	    c->more[0], c->more[1], canary);
+	assert_int_equal(hf_bleed_count(b, hf_str(text), c, canary), 0);
+	assert_int_equal(hf_bleed_count(b, hf_str(text), o, other), 4);
+	hf_bleed_free(b);
 	hf_suite_free(s);
 }
 
@@ -588,6 +761,10 @@ main(void)
 		cmocka_unit_test(probes),
 		cmocka_unit_test(midstream),
 		cmocka_unit_test(rolling),
+		cmocka_unit_test(others),
+		cmocka_unit_test(rules),
+		cmocka_unit_test(oblique),
+		cmocka_unit_test(bleeding),
 		cmocka_unit_test(last_statement_wins),
 		cmocka_unit_test(tools),
 		cmocka_unit_test(canaries),
