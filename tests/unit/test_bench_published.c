@@ -232,7 +232,7 @@ bleeds(void **state)
 	assert_int_equal(
 	    hf_bleed_count(b, HF_STR("You told me: water."), &s->conv[0], own),
 	    0);
-	text = hf_suite_system(own);
+	text = hf_suite_system(&s->conv[0], own);
 	assert_int_equal(hf_bleed_count(b, hf_str(text), &s->conv[0], own), 0);
 	assert_int_equal(
 	    hf_bleed_count(b, hf_str(text), &s->conv[0], other), 1);
