@@ -7,7 +7,6 @@
 
 #include "gateway/turn/chars.h"
 
-#define WORD_MAX ((size_t)32)
 #define CLAUSE_MAX ((size_t)400)
 
 static bool
@@ -31,7 +30,7 @@ word(struct hf_str text)
 		if (c.kind == HF_CHAR_SPACE || hf_char_is_wide(c))
 			end = at + c.size;
 	}
-	return text.size - end > WORD_MAX ? text.size : end;
+	return text.size - end > HF_RELEASE_WORD_MAX ? text.size : end;
 }
 
 /* Ends a clause if white space follows. */

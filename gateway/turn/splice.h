@@ -77,13 +77,16 @@ void hf_splice_end(struct hf_splice *s, struct hf_buf *out);
  * is held until more comes, so that what was delivered always ends where a
  * continuation may begin.  TOKEN holds unfinished UTF-8 sequences only, and
  * no mode lets one pass.  WORD passes up to the last white space, and holds
- * the word after it (at most 32 bytes, then all passes); text without spaces
- * between words, such as Chinese, passes at every character.  CLAUSE passes
+ * the word after it, which may be a long link (at most HF_RELEASE_WORD_MAX
+ * bytes, then all passes); text without spaces between words, such as Chinese,
+ * passes at every character.  CLAUSE passes
  * up to the last line end, or the last . ! ? ; : , (and closing quotes or
  * brackets) that white space follows, with that white space, or their
  * relatives of scripts without spaces; it holds at most 400 bytes, then what
  * WORD would let pass does.
  */
+#define HF_RELEASE_WORD_MAX ((size_t)256)
+
 enum hf_release_mode { HF_RELEASE_TOKEN, HF_RELEASE_WORD, HF_RELEASE_CLAUSE };
 
 /* How many bytes of 'text' (all that is held, newest last) may pass. */

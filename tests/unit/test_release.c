@@ -15,8 +15,7 @@
 #define WRD HF_RELEASE_WORD
 #define CLS HF_RELEASE_CLAUSE
 
-#define WORD10 "abcdefghij"
-#define WORD30 WORD10 WORD10 WORD10
+#define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define KI "\xe6\x9c\xa8" /* a character without spaces */
 #define OE "\xc3\xb6"
 #define SMILE "\xf0\x9f\x98\x80"
@@ -58,13 +57,7 @@ static const struct row {
 	{ WRD, KI, "\xe6\x9c" },
 	{ WRD, "so ", SMILE },
 	{ WRD, "so ", SMILE "\xe2\x80\x8d\xf0\x9f" },
-	{ WRD, "a ", WORD30 "ab" },	/* 32 bytes */
-	{ WRD, "a " WORD30 "abc", "" }, /* 33 */
-	{ WRD, "a ",
-	    WORD30 "ab"
-		   "\xc3" },
-	{ WRD, "a " WORD30 "ab" OE, "" },
-	{ WRD, WORD30 "abc", OE "" + 2 },
+	{ WRD, "see ", "https://example.org/a/path/that/is/long?x=1&y=2" },
 	{ CLS, "", "" },
 	{ CLS, "", "Hello Zelmira" },
 	{ CLS, "", "Hello Zelmira," },
@@ -101,6 +94,26 @@ test_rows(void **state)
 	assert_int_equal(hf_release_pass(WRD, HF_STR_NONE), 0);
 }
 
+/* The longest word that is waited for, and one byte more; half a character is
+ * not counted. */
+static void
+test_word_limit(void **state)
+{
+	char text[2 + HF_RELEASE_WORD_MAX + 3] = "a ";
+	size_t n = 2 + HF_RELEASE_WORD_MAX;
+
+	(void)state;
+	memset(text + 2, 'x', sizeof(text) - 2);
+	assert_int_equal(hf_release_pass(WRD, (struct hf_str){ text, n }), 2);
+	assert_int_equal(
+	    hf_release_pass(WRD, (struct hf_str){ text, n + 1 }), n + 1);
+	memcpy(text + n, OE, 2);
+	assert_int_equal(
+	    hf_release_pass(WRD, (struct hf_str){ text, n + 1 }), 2);
+	assert_int_equal(
+	    hf_release_pass(WRD, (struct hf_str){ text, n + 2 }), n + 2);
+}
+
 /* 400 bytes without a clause's end are held, then words pass. */
 static void
 test_clause_limit(void **state)
@@ -131,6 +144,7 @@ static const char *const texts[] = {
 	"\xe2\x80\x8d" SMILE " pi is 3.14, or 1,000!\r\n\r\nNext: (a) b.",
 	SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE SMILE,
 	"\xff\xc3\x28\xe2\x82 a \xf0\x9f b. \xed\xa0\x80",
+	"a " X50 X50 X50 X50 X50 X50 OE " b. " X50 X50,
 	OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE OE " " OE,
 };
 
@@ -159,9 +173,10 @@ stream(enum hf_release_mode mode, const char *text, size_t step, bool valid)
 		n = hf_release_pass(
 		    mode, (struct hf_str){ text + sent, got - sent });
 		assert_int_equal(n, 0);
-		assert_true(got - sent <= (mode == TOK	      ? 3 :
-						  mode == WRD ? 32 + 3 :
-								400 + 3));
+		assert_true(got - sent <=
+		    (mode == TOK	? 3 :
+			    mode == WRD ? HF_RELEASE_WORD_MAX + 3 :
+					  400 + 3));
 	}
 }
 
@@ -182,6 +197,7 @@ main(void)
 {
 	const struct CMUnitTest t[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_word_limit),
 		cmocka_unit_test(test_clause_limit),
 		cmocka_unit_test(test_streams),
 	};

@@ -32,7 +32,6 @@ struct text {
 	const char *p;
 	bool wide; /* no spaces between words */
 	bool even; /* no two spaces side by side in a line */
-	bool word; /* every word is shorter than the gate's longest */
 	bool escaped;
 };
 
@@ -40,13 +39,13 @@ static const struct text texts[] = {
 	{ "english",
 	    "Hello Zelmira, order 42 (3.14 kg) isn't late: it leaves today, "
 	    "at 12:30.",
-	    false, true, true, false },
+	    false, true, false },
 	{ "umlauts",
 	    "Gr\xc3\xbc\xc3\x9f"
 	    "e! Die \xc3\x84nderung ist \xe2\x80\x9esp\xc3\xa4testens\xe2\x80"
 	    "\x9c am 3. M\xc3\xa4rz \xe2\x80\x93 bitte \xc3\xb6"
 	    "ffnen.",
-	    false, true, true, false },
+	    false, true, false },
 	/* The package arrives at 3 pm tomorrow.  Is GPT-4 fine? */
 	{ "japanese",
 	    "\xe8\x8d\xb7\xe7\x89\xa9\xe3\x81\xaf\xe6\x98\x8e\xe6\x97\xa5\xe3"
@@ -56,26 +55,25 @@ static const struct text texts[] = {
 	    "GPT-4"
 	    "\xe3\x81\xa7\xe3\x82\x88\xe3\x82\x8d\xe3\x81\x97\xe3\x81\x84\xe3"
 	    "\x81\xa7\xe3\x81\x99\xe3\x81\x8b\xef\xbc\x9f",
-	    true, true, true, false },
+	    true, true, false },
 	{ "emoji",
 	    "All done \xf0\x9f\x8e\x89\xf0\x9f\x8e\x89 see you \xf0\x9f\x91"
 	    "\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb and bring \xf0\x9f\x8e\x82 "
 	    "with \xe2\x9d\xa4\xef\xb8\x8f bye",
-	    false, true, true, true },
+	    false, true, true },
 	{ "code",
 	    "if (a[i] == key) {\n\treturn i;\n}\n\nsum += \"all\";\n  "
 	    "log(\"%d\\n\", n);\n",
-	    false, true, true, false },
+	    false, true, false },
 	{ "spaces",
 	    " \n Hello there,  dear friend of  mine;\n\n how are you? \n ",
-	    false, false, true, false },
+	    false, false, false },
 	{ "repeats",
 	    "No, no, no, no! Ha ha ha ha, that is very, very good, bye bye.",
-	    false, true, true, false },
-	{ "short", "Yes.", false, true, true, false },
-	/* Longer than any word that is waited for. */
+	    false, true, false },
+	{ "short", "Yes.", false, true, false },
 	{ "url", "See https://example.org/a/long/path/that/never/ends?x=1 now.",
-	    false, true, false, false },
+	    false, true, false },
 };
 
 /* --- how it is gone on with ----------------------------------------------- */
@@ -647,15 +645,6 @@ close_sweep(struct sweep *w, const char *what)
 	rig_close(&w->rig);
 }
 
-/* Does this mode make sense for the text and the order? */
-static bool
-applies(const struct mode *m, const struct text *t, enum hf_conf_dialect first)
-{
-	if (m->openai && first == HF_DIALECT_OPENAI)
-		return false;
-	return t->word || m->way != INSTRUCTION;
-}
-
 /* --- the sweeps ----------------------------------------------------------- */
 
 /* Line ends and pieces: all of these are swept with every mode and order, for
@@ -718,7 +707,7 @@ add(struct sweep *w, const struct scene *like, size_t cut, size_t second)
 	s->style += (unsigned)(cut + second / 7);
 }
 
-/* For every mode and order that makes sense for the text. */
+/* For every mode and order. */
 static void
 each_mode(struct sweep *w, const struct text *text,
     void (*fn)(struct sweep *w, struct scene *s))
@@ -729,7 +718,7 @@ each_mode(struct sweep *w, const struct text *text,
 		s.first = i % 2 == 0 ? HF_DIALECT_OPENAI : HF_DIALECT_ANTHROPIC;
 		s.mode = &modes[i / 2];
 		s.style = i;
-		if (applies(s.mode, text, s.first))
+		if (!s.mode->openai || s.first != HF_DIALECT_OPENAI)
 			fn(w, &s);
 	}
 }
