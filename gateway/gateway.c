@@ -372,10 +372,13 @@ hf_gateway_free(struct hf_gateway *g)
 }
 
 int
-hf_gateway_make_body(
-    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm)
+hf_gateway_make_body(void *arg, struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm)
 {
 	(void)arg;
-	hf_item_text_body(text, HF_STR_NONE, body, norm);
-	return hf_buf_ok(body) && hf_buf_ok(norm) ? 0 : HF_ENOMEM;
+	hf_item_text_body(text, refusal, body, norm);
+	return (body == NULL || hf_buf_ok(body)) &&
+		(norm == NULL || hf_buf_ok(norm)) ?
+	    0 :
+	    HF_ENOMEM;
 }

@@ -33,7 +33,7 @@ void hf_gateway_free(struct hf_gateway *g);
 
 /* The hf_make_body_fn that keep.h asks for: an assistant message's body and
  * normal form from plain text. */
-int hf_gateway_make_body(
-    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm);
+int hf_gateway_make_body(void *arg, struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm);
 
 #endif

@@ -51,5 +51,5 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/turn/failover.c gateway/turn/finish.c \
 	gateway/turn/items.c gateway/turn/items.h gateway/turn/plan.c \
 	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \
-	gateway/turn/replay.c \
+	gateway/turn/replay.c gateway/turn/text.c \
 	gateway/turn/turn.c gateway/turn/turn.h gateway/turn/turn_internal.h

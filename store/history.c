@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "store/internal.h"
+#include "store/parts.h"
 #include "store/row.h"
 
 /* Did the end of the head's answer reach the client?  What is not noted yet is
@@ -479,7 +480,7 @@ hf_store_text(struct hf_store *st, int64_t session_row, int64_t turn_row,
 	rc = hf_store_session_key(st, session_row, &key, e);
 	return rc < 0 ?
 	    rc :
-	    hf_row_read_parts(&st->read, &key, turn_row, seq, out, e);
+	    hf_parts_read(&st->read, &key, turn_row, seq, HF_PARTS_ALL, out, e);
 }
 
 int

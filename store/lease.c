@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/parts.h"
 
 struct owner {
 	int64_t turn; /* 0: nobody */
@@ -113,45 +114,14 @@ static int
 parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, struct hf_error *e)
 {
-	struct hf_item it = { .kind = HF_ITEM_MESSAGE,
-		.role = HF_ROLE_ASSISTANT,
-		.origin = HF_ORIGIN_MODEL };
-	struct hf_buf text, body, norm;
-	uint8_t view[HF_DIGEST_SIZE];
-	int rc;
+	const struct hf_parts_text all = { .n = HF_PARTS_ALL };
+	size_t size;
+	int rc = hf_parts_to_item(w, key, t, &all, &size, e);
 
-	hf_buf_init(&text, HF_BUF_NOCAP);
-	hf_buf_init(&body, HF_BUF_NOCAP);
-	hf_buf_init(&norm, HF_BUF_NOCAP);
-	rc = hf_row_read_parts(&w->db, key, t->id, t->seq, &text, e);
-	if (rc < 0 || text.size == 0)
-		goto out;
-	rc = w->make_body == NULL ?
-	    HF_EINVAL :
-	    w->make_body(w->make_body_arg, hf_buf_str(&text), &body, &norm);
-	if (rc < 0 || !hf_buf_ok(&body) || !hf_buf_ok(&norm)) {
-		rc = hf_fail(e, rc < 0 ? rc : HF_ENOMEM,
-		    "turn %lld: no body "
-		    "could be made of its text",
-		    (long long)t->seq);
-		goto out;
-	}
-	it.body = hf_buf_str(&body);
-	hf_store_digest(&key->digest, hf_buf_str(&norm), it.digest);
-	hf_store_chain(&key->digest, t->view, it.digest, view);
-	rc = hf_row_add_items(w, key, t, &it, 1, true, e);
-	if (rc < 0)
-		goto out;
-	memcpy(t->view, view, sizeof(view));
-	t->view_items++;
-	rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii",
-	    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
-	rc = rc < 0 ? rc : 0;
-out:
-	hf_buf_free(&text);
-	hf_buf_free(&body);
-	hf_buf_free(&norm);
-	return rc;
+	if (rc == 0)
+		rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii",
+		    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
+	return rc < 0 ? rc : 0;
 }
 
 int

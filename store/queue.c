@@ -28,6 +28,9 @@
 
 /* Rows per second grow 3 to 4 times up to 16 jobs a commit, little past 64. */
 #define GROUP_MAX 64
+/* Bytes after which a group takes no more jobs, so that nobody waits long for
+ * others' megabytes, in this process or for the mutex. */
+#define GROUP_WEIGHT ((size_t)2 * 1024 * 1024)
 /* Jobs not completed; beyond it new turns are refused (HF_EBUSY). */
 #define QUEUE_MAX 4096
 /* An idle store thread moves its heartbeat this often. */
@@ -96,16 +99,20 @@ list_take(struct list *l)
 	return j;
 }
 
-/* Store thread: move up to GROUP_MAX jobs to 'group'. */
+/* Store thread: move a group of jobs from the queue to 'group'. */
 static void
 take_group(struct hf_queue *q, struct list *group)
 {
+	size_t weight = 0;
 	struct hf_job *j;
 
 	list_init(group);
 	pthread_mutex_lock(&q->lock);
-	while (group->n < GROUP_MAX && (j = list_take(&q->todo)) != NULL)
+	while (group->n < GROUP_MAX && weight < GROUP_WEIGHT &&
+	    (j = list_take(&q->todo)) != NULL) {
+		weight += j->weight;
 		list_add(group, j);
+	}
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -18,6 +18,7 @@ struct hf_job {
 	enum hf_job_step step; /* which fault points it passes */
 	bool must;	       /* accepted even when the queue is
 				* full: ends what began */
+	size_t weight;	       /* about how many bytes it writes */
 	int rc;
 	struct hf_error err;
 	/* Store thread, inside the transaction.  Negative: this job's changes

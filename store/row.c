@@ -231,35 +231,3 @@ hf_row_drop_request(struct hf_writer *w, int64_t turn, struct hf_error *e)
 
 	return rc < 0 ? rc : 0;
 }
-
-int
-hf_row_read_parts(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
-    int64_t seq, struct hf_buf *text, struct hf_error *e)
-{
-	struct hf_seal_at at = { HF_SEAL_PART, seq, 0 };
-	struct hf_arena a;
-	struct hf_str part;
-	sqlite3_stmt *st = hf_db_bind(db, HF_SQL_PART_READ, e, "ii",
-	    hf_row_child(turn, 0), hf_row_child(turn + 1, 0));
-	int rc;
-
-	if (st == NULL)
-		return e->code;
-	hf_arena_init(&a, 0);
-	while ((rc = hf_db_step(db, st, e)) > 0) {
-		at.idx = sqlite3_column_int64(st, 0) - hf_row_child(turn, 0);
-		rc = hf_seal_open(key, at, hf_db_str(st, 1), &a, &part);
-		if (rc < 0) {
-			hf_fail(e, rc, "turn %lld: part %lld does not open",
-			    (long long)seq, (long long)at.idx);
-			hf_db_reset(st);
-			break;
-		}
-		hf_buf_putstr(text, part);
-	}
-	hf_arena_free(&a);
-	if (rc == 0 && !hf_buf_ok(text))
-		rc = hf_fail(
-		    e, HF_ENOMEM, "turn %lld: its parts", (long long)seq);
-	return rc;
-}

@@ -72,11 +72,6 @@ int hf_row_add_items(struct hf_writer *w, const struct hf_seal_key *key,
 int hf_row_add_blob(struct hf_writer *w, const struct hf_seal_key *key,
     const struct hf_turn_row *t, enum hf_seal_kind kind, struct hf_str plain,
     struct hf_error *e) HF_MUST_CHECK;
-/* Append the text of a turn's parts, in order.  HF_ECORRUPT: one does not
- * open. */
-int hf_row_read_parts(struct hf_db *db, const struct hf_seal_key *key,
-    int64_t turn, int64_t seq, struct hf_buf *text,
-    struct hf_error *e) HF_MUST_CHECK;
 int hf_row_drop_request(
     struct hf_writer *w, int64_t turn, struct hf_error *e) HF_MUST_CHECK;
 

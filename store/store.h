@@ -48,13 +48,15 @@ int hf_store_open(struct hf_store **out, const struct hf_store_conf *c,
     struct hf_error *e) HF_MUST_CHECK;
 /* Finishes queued jobs (their completions still run), joins the thread. */
 void hf_store_close(struct hf_store *st);
-/* Makes the JSON body and the normal form of an assistant message whose text
- * is 'text', because the store knows no JSON.  Runs on the store thread (or in
- * the keeper); 0 or HF_E*. */
-typedef int (*hf_make_body_fn)(
-    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm);
+/* Makes the JSON body and the normal form of an assistant message of 'text'
+ * and 'refusal' (mostly empty), because the store knows no JSON; either may be
+ * NULL: not wanted now.  Runs on the store thread (or in the keeper); 0 or
+ * HF_E*. */
+typedef int (*hf_make_body_fn)(void *arg, struct hf_str text,
+    struct hf_str refusal, struct hf_buf *body, struct hf_buf *norm);
 /* Once, before the first hf_store_begin(): needed where T1 settles the open
- * turn of a dead owner, whose stored text becomes its answer. */
+ * turn of a dead owner, whose stored text becomes its answer, and for the text
+ * of a long answer. */
 void hf_store_set_make_body(struct hf_store *st, hf_make_body_fn fn, void *arg);
 /* Readable (poll it) when completions wait; then call dispatch. */
 int hf_store_event_fd(const struct hf_store *st);
@@ -321,6 +323,14 @@ struct hf_finish {
 	unsigned n_item;
 	uint8_t view[HF_DIGEST_SIZE]; /* with the output */
 	int64_t view_items;
+	/* A long answer: before 'item' stands a message that is made here, of
+	 * the text in the first n_part parts and text_rest, text_size bytes in
+	 * all (else HF_ECORRUPT), and of the refusal.  The view is continued
+	 * here too: the two above are not looked at. */
+	bool from_parts;
+	int64_t n_part;
+	size_t text_size;
+	struct hf_str text_rest, refusal;
 	/* FAILED because the input itself was refused: the head goes back to
 	 * the parent, so that later turns do not carry it. */
 	bool drop_from_history;

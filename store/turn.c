@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "store/internal.h"
 #include "store/lease.h"
+#include "store/parts.h"
 #include "store/queue.h"
 
 /* One kind of job for all four; the unused members stay zero. */
@@ -93,6 +94,58 @@ run_part(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	return rc < 0 ? rc : 0;
 }
 
+/* The view goes on from what the turn's input left. */
+static void
+extend_view(const struct hf_session_row *s, struct hf_turn_row *t,
+    const struct hf_item *item, unsigned n)
+{
+	uint8_t next[HF_DIGEST_SIZE];
+
+	for (unsigned i = 0; i < n; i++) {
+		hf_store_chain(&s->key.digest, t->view, item[i].digest, next);
+		memcpy(t->view, next, sizeof(next));
+		t->view_items++;
+	}
+}
+
+/* The message of a long answer, from its parts. */
+static int
+add_long(struct hf_writer *w, const struct hf_session_row *s,
+    struct hf_turn_row *t, const struct hf_finish *f, struct hf_error *e)
+{
+	const struct hf_parts_text text = {
+		.n = f->n_part, .rest = f->text_rest, .refusal = f->refusal
+	};
+	size_t size;
+	int rc = hf_parts_to_item(w, &s->key, t, &text, &size, e);
+
+	if (rc == 0 && size != f->text_size)
+		return hf_fail(e, HF_ECORRUPT,
+		    "turn %lld: %zu bytes of text are stored, %zu were said",
+		    (long long)t->seq, size, f->text_size);
+	return rc;
+}
+
+static int
+add_output(struct hf_writer *w, const struct hf_session_row *s,
+    struct hf_turn_row *t, const struct hf_finish *f, struct hf_error *e)
+{
+	int rc = f->from_parts ? add_long(w, s, t, f, e) : 0;
+
+	if (rc == 0)
+		rc = hf_row_add_items(
+		    w, &s->key, t, f->item, f->n_item, true, e);
+	if (rc < 0)
+		return rc;
+	if (f->from_parts) {
+		extend_view(s, t, f->item, f->n_item);
+	} else if (f->n_item > 0) {
+		memcpy(t->view, f->view, sizeof(t->view));
+		t->view_items = f->view_items;
+	}
+	return 0;
+}
+
 static int
 run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 {
@@ -104,16 +157,11 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	    hf_row_held(w, f->session_row, f->turn_row, f->fence, &s, &t, e);
 
 	if (rc == 0)
-		rc = hf_row_add_items(
-		    w, &s.key, &t, f->item, f->n_item, true, e);
+		rc = add_output(w, &s, &t, f, e);
 	if (rc == 0)
 		rc = close_attempt(w, t.id, &f->attempt, e);
 	if (rc < 0)
 		return rc;
-	if (f->n_item > 0) {
-		memcpy(t.view, f->view, sizeof(t.view));
-		t.view_items = f->view_items;
-	}
 	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t.id,
 	    (int64_t)f->state, t.n_items, t.view_items, t.chain, t.view,
 	    hf_wall_us(), f->finish_reason, f->error_class, (int64_t)f->status,
@@ -212,6 +260,8 @@ submit(
 		free_turn(&tj->job);
 		return hf_fail(e, HF_ENOMEM, "store job");
 	}
+	tj->job.weight =
+	    tj->arena.total + (tj->f.from_parts ? tj->f.text_size : (size_t)0);
 	return hf_queue_put(st->queue, &tj->job, e);
 }
 
@@ -277,6 +327,8 @@ hf_store_finish(struct hf_store *st, const struct hf_finish *f, hf_done_fn cb,
 	tj->job.step = HF_JOB_T2;
 	tj->f = *f;
 	ok = hf_store_copy_items(&tj->arena, &tj->f.item, f->n_item) &&
+	    hf_store_copy_str(&tj->arena, &tj->f.text_rest) &&
+	    hf_store_copy_str(&tj->arena, &tj->f.refusal) &&
 	    copy_z(&tj->arena, &tj->f.attempt.cls) &&
 	    copy_z(&tj->arena, &tj->f.attempt.reason) &&
 	    copy_z(&tj->arena, &tj->f.finish_reason) &&

@@ -7,6 +7,7 @@
 
 #include "workers/proc.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include "base/exits.h"
@@ -89,6 +90,17 @@ start(struct worker *w, struct hf_error *e)
 	return rc;
 }
 
+/* Megabytes that one long answer needs for a moment go back to the system at
+ * once; by itself the allocator would learn to keep them, for each thread. */
+static void
+bound_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 2 * 1024 * 1024);
+#endif
+}
+
 int
 hf_worker_main(const struct hf_proc_opts *o)
 {
@@ -97,6 +109,7 @@ hf_worker_main(const struct hf_proc_opts *o)
 	struct event_base *base;
 	int rc;
 
+	bound_memory();
 	rc = hf_proc_init(&w.proc, o, &e);
 	if (rc == 0)
 		rc = start(&w, &e);

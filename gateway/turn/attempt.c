@@ -15,15 +15,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/hold.h"
 #include "base/log.h"
 
 #define LINGER_MS 1000 /* for the end of a finished exchange */
 #define GRACE_MS 1000  /* from a finish to its terminal marker */
-/* Half of what the hold keeps of a client's output, and of the text that it
- * carries and that is not on disk yet. */
-#define BACKLOG_MAX ((size_t)HF_HOLD_OUT / 2)
-#define UNSTORED_MAX ((size_t)HF_HOLD_TEXT / 2)
 
 static void on_event(void *arg, const struct hf_event *ev);
 
@@ -333,19 +328,8 @@ turn_deliver(struct hf_turn *t, const struct hf_event *ev)
 		t->told_us = hf_now_us();
 		t->surface->event(t->surface_arg, ev);
 	}
-	if (t->started && t->durable &&
-	    t->answer.text.size - t->flushed > UNSTORED_MAX)
-		event_active(t->flush, EV_TIMEOUT, 0);
-	else if (t->started && t->durable && !evtimer_pending(t->flush, NULL))
-		arm(t->flush, (int64_t)t->env->conf->gateway.flush_ms * 1000);
-	/* The client may have been lost in the middle of that. */
-	if (t->surface == NULL || t->attempt == NULL || t->paused)
-		return;
-	if (t->attempt->call != NULL &&
-	    t->surface->backlog(t->surface_arg) > BACKLOG_MAX) {
-		t->paused = true;
-		hf_call_pause(t->attempt->call, true);
-	}
+	turn_flush_later(t);
+	turn_throttle(t);
 }
 
 static size_t
@@ -486,7 +470,7 @@ reset_answer(struct hf_turn *t)
 	if (t->started)
 		return;
 	hf_buf_reset(&t->held);
-	hf_buf_reset(&an->text);
+	turn_text_reset(t);
 	t->first_token_us = 0;
 }
 
@@ -528,14 +512,10 @@ static int
 begin_continuing(struct hf_turn *t, struct hf_attempt *a, struct hf_error *e)
 {
 	enum hf_splice_mode mode;
-	struct hf_str before;
 
 	if (!turn_continue_mode(t, target_of(a), &mode, &a->prefill))
 		return hf_fail(e, HF_EINVAL, "cannot go on");
-	before = hf_arena_dup(t->arena, hf_buf_str(&t->answer.text));
-	if (before.p == NULL)
-		return hf_fail(e, HF_EINVAL, "no memory");
-	hf_splice_init(&t->splice, mode, before);
+	hf_splice_init(&t->splice, mode, hf_buf_str(&t->before));
 	t->continuing = true;
 	hf_count(t->env->shm, HF_C_continuations, 1);
 	return 0;

@@ -2,7 +2,7 @@
  * Continuing an answer that broke off: who may, how they are asked, and the
  * path of text from a provider to the client: through the seam (what a
  * continuation repeats is cut) and the gate (what may leave already).
- * answer.text is what the client was given, byte for byte.  Loop thread.
+ * Loop thread.
  */
 #include <config.h>
 
@@ -47,7 +47,7 @@ turn_may_continue(const struct hf_turn *t, enum hf_class cls)
 {
 	const struct hf_conf_route *r = t->in.route;
 
-	return t->started && cls != HF_CLASS_POLICY &&
+	return t->started && !t->text_lost && cls != HF_CLASS_POLICY &&
 	    (cls != HF_CLASS_CALLER || t->continuing) &&
 	    r->failover_payload == HF_PAYLOAD_FULL && !wants_json(t);
 }
@@ -66,7 +66,7 @@ turn_continue_mode(const struct hf_turn *t, const struct hf_conf_target *target,
 {
 	const struct hf_turn_env *env = t->env;
 	bool can = !t->prefill_off && may_prefill(t, target) &&
-	    !is_blank(hf_buf_str(&t->answer.text));
+	    (t->text_base > 0 || !is_blank(hf_buf_str(&t->answer.text)));
 
 	for (size_t i = 0; i < hf_countof(env->no_prefill); i++)
 		can = can && env->no_prefill[i] != target;
@@ -77,7 +77,7 @@ turn_continue_mode(const struct hf_turn *t, const struct hf_conf_target *target,
 		    HF_SPLICE_PREFILL;
 	else
 		*mode = t->in.route->continuation == HF_CONTINUE_HIDDEN ||
-			t->answer.text.size < SHORT ?
+			turn_text_size(t) < SHORT ?
 		    HF_SPLICE_HIDDEN :
 		    HF_SPLICE_INSTRUCTION;
 	return can || t->in.route->continuation != HF_CONTINUE_OFF;
@@ -104,7 +104,7 @@ pass(struct hf_turn *t, size_t size)
 	if (size == 0)
 		return;
 	ev.text = (struct hf_str){ t->held.data, size };
-	hf_buf_putstr(&t->answer.text, ev.text);
+	turn_text_add(t, ev.text);
 	turn_deliver(t, &ev);
 	hf_buf_consume(&t->held, size);
 }
@@ -126,6 +126,7 @@ turn_pass_all(struct hf_turn *t)
 	if (t->continuing) {
 		hf_splice_end(&t->splice, &t->held);
 		hf_splice_free(&t->splice);
+		hf_buf_free(&t->before);
 		t->continuing = false;
 	}
 	if (hf_buf_ok(&t->held))
@@ -145,5 +146,6 @@ turn_forget_held(struct hf_turn *t)
 	turn_forget_rest(t);
 	hf_buf_reset(&t->held);
 	hf_splice_free(&t->splice);
+	hf_buf_free(&t->before);
 	t->continuing = false;
 }

@@ -194,7 +194,7 @@ plan_next(struct hf_turn *t, const struct outcome *o)
 static bool
 is_empty(const struct hf_turn *t)
 {
-	return t->answer.text.size == 0 && t->held.size == 0 &&
+	return turn_text_size(t) == 0 && t->held.size == 0 &&
 	    t->answer.refusal.size == 0 && t->answer.n_call == 0 &&
 	    t->answer.finish == HF_FINISH_STOP;
 }
@@ -208,7 +208,7 @@ log_failed(const struct hf_turn *t, const struct outcome *o)
 	    t->id.s, t->last.n, t->in.route->target[t->target]->name,
 	    t->last.cls, o->reason, o->http_status,
 	    (long long)t->last.total_us / 1000,
-	    t->started ? t->answer.text.size : 0);
+	    t->started ? turn_text_size(t) : (size_t)0);
 }
 
 /* Go on after a failure: with the next target; with the same one, if it only

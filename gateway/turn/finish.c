@@ -10,44 +10,6 @@
 #include "base/fault.h"
 #include "base/log.h"
 
-/* --- text of a stream under way ---------------------------------------- */
-
-static void
-on_part(void *arg, int rc, const struct hf_error *e)
-{
-	struct hf_turn *t = arg;
-
-	if (turn_settled(t) || rc == 0)
-		return;
-	/* What is not on disk must not look as if it were. */
-	if (t->sm.cur == TURN_STREAMING) {
-		turn_cancel_attempt(t, HF_CLASS_GATEWAY, "storage");
-		turn_fail_store(t, rc, e);
-	}
-}
-
-void
-turn_flush(struct hf_turn *t)
-{
-	struct hf_buf *text = &t->answer.text;
-	struct hf_error e = { 0 };
-	int rc;
-
-	if (t->sm.cur != TURN_STREAMING || t->flushed >= text->size)
-		return;
-	rc = hf_store_part(t->env->store, t->session_row, t->turn_row, t->fence,
-	    t->part_seq++,
-	    (struct hf_str){ text->data + t->flushed, text->size - t->flushed },
-	    on_part, t, &e);
-	if (rc < 0) {
-		turn_cancel_attempt(t, HF_CLASS_GATEWAY, "storage");
-		turn_fail_store(t, rc, &e);
-		return;
-	}
-	t->pending++;
-	t->flushed = text->size;
-}
-
 /* --- what goes to disk --------------------------------------------------- */
 
 static int
@@ -57,7 +19,9 @@ collect_output(struct hf_turn *t, struct hf_error *e)
 	int rc;
 
 	hf_draft_init(&t->output, t->arena);
-	if (an->text.size > 0 || an->refusal.size > 0 || an->n_call == 0) {
+	/* The text of a long answer is made an item by the store. */
+	if (t->text_base == 0 &&
+	    (an->text.size > 0 || an->refusal.size > 0 || an->n_call == 0)) {
 		rc = hf_draft_answer_text(&t->output, hf_buf_str(&an->text),
 		    hf_buf_str(&an->refusal), e);
 		if (rc < 0)
@@ -71,6 +35,20 @@ collect_output(struct hf_turn *t, struct hf_error *e)
 	}
 	hf_draft_digest(&t->output, &t->head.key);
 	return 0;
+}
+
+/* The beginning of a long text is in parts on disk, the end in memory. */
+static void
+fill_long(const struct hf_turn *t, struct hf_finish *f)
+{
+	const struct hf_buf *text = &t->answer.text;
+	size_t from = t->stored - t->text_base;
+
+	f->from_parts = true;
+	f->n_part = t->n_stored;
+	f->text_size = turn_text_size(t);
+	f->text_rest = (struct hf_str){ text->data + from, text->size - from };
+	f->refusal = hf_buf_str(&t->answer.refusal);
 }
 
 static void
@@ -199,6 +177,8 @@ turn_finish(struct hf_turn *t)
 	rc = collect_output(t, &e);
 	if (rc == 0) {
 		fill_finish(t, &f);
+		if (t->text_base > 0)
+			fill_long(t, &f);
 		f.finish_reason = hf_finish_name(t->answer.finish);
 		f.status = 200;
 		rc = hf_store_finish(t->env->store, &f, on_finished, t, &e);
@@ -268,6 +248,8 @@ submit_close(struct hf_turn *t, struct hf_error *e)
 		rc = collect_output(t, e);
 		if (rc < 0)
 			return rc;
+		if (t->text_base > 0)
+			fill_long(t, &f);
 	}
 	fill_finish(t, &f);
 	f.drop_from_history = t->drop;

@@ -365,13 +365,17 @@ void
 hf_item_text_body(struct hf_str text, struct hf_str refusal,
     struct hf_buf *body, struct hf_buf *norm)
 {
-	hf_buf_puts(body, "{\"content\":");
-	hf_json_put_string(body, text);
-	if (refusal.size > 0) {
-		hf_buf_puts(body, ",\"refusal\":");
-		hf_json_put_string(body, refusal);
+	if (body != NULL) {
+		hf_buf_puts(body, "{\"content\":");
+		hf_json_put_string(body, text);
+		if (refusal.size > 0) {
+			hf_buf_puts(body, ",\"refusal\":");
+			hf_json_put_string(body, refusal);
+		}
+		hf_buf_putc(body, '}');
 	}
-	hf_buf_putc(body, '}');
+	if (norm == NULL)
+		return;
 	norm_open(norm, HF_ITEM_MESSAGE, HF_ROLE_ASSISTANT);
 	norm_text(norm, text);
 	norm_text(norm, refusal);

@@ -54,7 +54,8 @@ int hf_draft_answer_call(struct hf_draft *d, struct hf_str id,
 /* Fill in all digests under a session's key. */
 void hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k);
 
-/* Body and normal form of an assistant message of plain text. */
+/* Body and normal form of an assistant message of plain text; either may be
+ * NULL. */
 void hf_item_text_body(struct hf_str text, struct hf_str refusal,
     struct hf_buf *body, struct hf_buf *norm);
 

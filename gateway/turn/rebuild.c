@@ -77,19 +77,32 @@ last_words(struct hf_str text, unsigned n)
 	return (struct hf_str){ text.p + i, text.size - i };
 }
 
+/* Is 'text', as it was read from disk, what the client was given?  Of a long
+ * one only the end is known here; each part is sealed in its place. */
+static bool
+is_delivered(const struct hf_turn *t, struct hf_str text)
+{
+	if (text.size != turn_text_size(t))
+		return false;
+	text.p += t->text_base;
+	text.size -= t->text_base;
+	return hf_str_eq(text, hf_buf_str(&t->answer.text));
+}
+
 /* What the client has of the answer, from disk where there is one. */
 static int
 load_delivered(struct hf_turn *t, struct hf_buf *out, struct hf_error *e)
 {
 	int rc;
 
+	hf_buf_init(out, HF_BUF_NOCAP);
 	if (!t->durable) {
 		hf_buf_putstr(out, hf_buf_str(&t->answer.text));
 		return 0;
 	}
 	rc = hf_store_text(
 	    t->env->store, t->session_row, t->turn_row, t->seq, out, e);
-	if (rc == 0 && !hf_str_eq(hf_buf_str(out), hf_buf_str(&t->answer.text)))
+	if (rc == 0 && !is_delivered(t, hf_buf_str(out)))
 		return hf_fail(e, HF_ECORRUPT,
 		    "the stored text is not what "
 		    "was delivered");
@@ -104,16 +117,20 @@ add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
     struct hf_payload_input *in, struct hf_error *e)
 {
 	struct hf_item *item = hf_arena_alloc(a, (h->n + 1) * sizeof(*item));
-	struct hf_buf text, body, norm;
+	struct hf_buf body, norm;
 	enum hf_splice_mode mode;
+	struct hf_str text;
 	int rc;
 
-	hf_buf_init(&text, HF_BUF_NOCAP);
 	hf_buf_init(&body, HF_BUF_NOCAP);
 	hf_buf_init(&norm, HF_BUF_NOCAP);
-	rc = load_delivered(t, &text, e);
+	hf_buf_free(&t->before);
+	rc = load_delivered(t, &t->before, e);
+	if (rc == 0 && !hf_buf_ok(&t->before))
+		rc = hf_fail(e, HF_ENOMEM, "no memory to continue");
 	if (rc < 0)
 		goto out;
+	text = hf_buf_str(&t->before);
 	if (!turn_continue_mode(t, in->target, &mode, &in->prefill)) {
 		rc = hf_fail(e, HF_EINVAL,
 		    "this target cannot go on with an "
@@ -122,7 +139,7 @@ add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 	}
 	if (mode == HF_SPLICE_HIDDEN && !in->prefill)
 		goto out;
-	hf_item_text_body(hf_buf_str(&text), HF_STR_NONE, &body, &norm);
+	hf_item_text_body(text, HF_STR_NONE, &body, &norm);
 	if (item != NULL) {
 		memcpy(item, h->item, h->n * sizeof(*item));
 		item[h->n].kind = HF_ITEM_MESSAGE;
@@ -135,7 +152,7 @@ add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 		hf_buf_reset(&body);
 		hf_buf_puts(&body, t->in.route->continuation_text);
 		hf_buf_puts(&body, " It ended with: \xc2\xab");
-		hf_buf_putstr(&body, last_words(hf_buf_str(&text), 12));
+		hf_buf_putstr(&body, last_words(text, 12));
 		hf_buf_puts(&body, "\xc2\xbb");
 		in->instruction = hf_arena_dup(a, hf_buf_str(&body));
 	}
@@ -144,7 +161,6 @@ add_partial(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 	    (!in->prefill && in->instruction.p == NULL))
 		rc = hf_fail(e, HF_ENOMEM, "no memory to continue");
 out:
-	hf_buf_free(&text);
 	hf_buf_free(&body);
 	hf_buf_free(&norm);
 	return rc;

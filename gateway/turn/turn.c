@@ -70,7 +70,9 @@ turn_free(struct hf_turn *t)
 	event_free(t->flush);
 	if (t->beat != NULL)
 		event_free(t->beat);
+	turn_text_forget(t);
 	hf_buf_free(&t->answer.text);
+	hf_buf_free(&t->before);
 	hf_buf_free(&t->answer.refusal);
 	hf_buf_free(&t->held);
 	hf_splice_free(&t->splice);
@@ -330,7 +332,7 @@ log_turn(const struct hf_turn *t)
 		t->failure.code != NULL	 ? t->failure.code :
 					   "client_gone",
 	    t->first_token_us > 0 ? (long long)t->first_token_us / 1000 : -1LL,
-	    (long long)t->total_us / 1000, t->answer.text.size, t->in.stream);
+	    (long long)t->total_us / 1000, turn_text_size(t), t->in.stream);
 }
 
 void
@@ -418,8 +420,10 @@ hf_turn_client_gone(struct hf_turn *t)
 	t->surface = NULL;
 	/* The answer is made and kept all the same, where the route says so;
 	 * a retry is told it. */
-	if (t->in.route->on_disconnect == HF_DISCONNECT_FINISH && t->durable)
+	if (t->in.route->on_disconnect == HF_DISCONNECT_FINISH && t->durable) {
+		turn_resume(t); /* nobody is slow any more */
 		return;
+	}
 	t->gone = true;
 	/* What is under way in the store ends first: turn_settled().  An
 	 * answer that is whole is stored as such. */
@@ -446,9 +450,5 @@ turn_settled(struct hf_turn *t)
 void
 hf_turn_drained(struct hf_turn *t)
 {
-	if (!t->paused)
-		return;
-	t->paused = false;
-	if (t->attempt != NULL && t->attempt->call != NULL)
-		hf_call_pause(t->attempt->call, false);
+	turn_resume(t);
 }

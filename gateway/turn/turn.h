@@ -37,6 +37,7 @@ struct hf_turn_env {
 	/* Targets that refused to go on with an assistant message, whatever
 	 * the configuration says. */
 	const struct hf_conf_target *no_prefill[16];
+	size_t loose; /* bytes of text kept of streams without a row */
 	/* Turns whose answers were handed over, to be noted on disk soon. */
 	struct event *sent_ev;
 	int64_t sent[64];
@@ -66,7 +67,8 @@ struct hf_answer_call {
 };
 
 struct hf_answer {
-	struct hf_buf text, refusal;
+	struct hf_buf text; /* of a stream only what is not told yet, or more */
+	struct hf_buf refusal;
 	struct hf_answer_call *call;
 	unsigned n_call, cap_call;
 	enum hf_finish_reason finish;

@@ -126,8 +126,16 @@ struct hf_turn {
 	bool prefill_off;	 /* a target refused it in this turn */
 	unsigned first_target;	 /* that the response headers name */
 	bool paused;
-	size_t flushed; /* bytes of text stored as parts */
+	/* The text, see text.c; offsets count from its first byte. */
+	size_t text_base; /* before what is in answer.text */
+	size_t flushed;	  /* given to the store as parts */
+	size_t stored;	  /* known to be on disk ... */
+	int64_t n_stored; /* ... in so many parts */
 	int64_t part_seq;
+	bool part_failed;
+	bool text_lost;	      /* the beginning is nowhere */
+	size_t loose;	      /* bytes of it in env->loose */
+	struct hf_buf before; /* what a continuation goes on from */
 	struct event *flush;
 	struct event *timer; /* deadline */
 	struct event *later; /* waits, retries of closing */
@@ -209,11 +217,20 @@ void turn_deliver(struct hf_turn *t, const struct hf_event *ev);
 void attempt_detach(struct hf_attempt *a);
 void attempts_cut(struct hf_turn_env *env);
 
+/* text.c */
+size_t turn_text_size(const struct hf_turn *t);
+void turn_text_add(struct hf_turn *t, struct hf_str text);
+void turn_text_reset(struct hf_turn *t);
+void turn_text_forget(struct hf_turn *t); /* before it is freed */
+void turn_flush(struct hf_turn *t);	  /* store text so far as a part */
+void turn_flush_later(struct hf_turn *t); /* within flush_ms */
+void turn_throttle(struct hf_turn *t);	  /* read no more for now? */
+void turn_resume(struct hf_turn *t);	  /* read again? */
+
 /* finish.c */
 void turn_finish(struct hf_turn *t); /* answer complete */
 /* To the client of a stream, right before its end: what is told with that. */
 void turn_tell_rest(struct hf_turn *t);
 void turn_close(struct hf_turn *t); /* FAILED: close on disk, tell */
-void turn_flush(struct hf_turn *t); /* store text so far as a part */
 
 #endif

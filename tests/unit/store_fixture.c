@@ -355,12 +355,18 @@ fx_history(struct fx *f, unsigned slot, const char *name)
 }
 
 int
-fx_make_body(
-    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm)
+fx_make_body(void *arg, struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm)
 {
 	(void)arg;
-	hf_buf_putstr(body, text);
-	hf_buf_putstr(norm, text);
+	for (int i = 0; i < 2; i++) {
+		struct hf_buf *b = i == 0 ? body : norm;
+
+		if (b == NULL)
+			continue;
+		hf_buf_putstr(b, text);
+		hf_buf_putstr(b, refusal);
+	}
 	return 0;
 }
 

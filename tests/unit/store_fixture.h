@@ -60,8 +60,8 @@ struct hf_head fx_head(struct fx *f, unsigned slot, const char *name);
 /* "user:hi|assistant:hello", the bodies of a history. */
 const char *fx_history(struct fx *f, unsigned slot, const char *name);
 
-int fx_make_body(
-    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm);
+int fx_make_body(void *arg, struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm);
 /* Run SQL on a connection of its own; a number from its first row. */
 int64_t fx_sql(struct fx *f, const char *sql);
 /* Set HF_FAULT, in a position that no earlier call used (a point counts how

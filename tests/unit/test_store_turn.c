@@ -94,6 +94,85 @@ item_round_trip(void **state)
 	fx_close(&f);
 }
 
+/* A long answer is joined by the store: the parts that the caller knows to be
+ * on disk, then the rest, as if it had come in one piece. */
+static void
+long_answer_from_parts(void **state)
+{
+	struct hf_begun begun;
+	struct hf_finish fin, whole;
+	struct hf_item in, text, call;
+	uint8_t view[HF_DIGEST_SIZE];
+	struct hf_begin b;
+	struct hf_head h;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	h = fx_head(&f, 1, "s");
+	b = fx_turn("s", &h, &in, "go on at length");
+	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
+	assert_int_equal(fx_part(&f, 1, &begun, 0, "one two"), 0);
+	assert_int_equal(fx_part(&f, 1, &begun, 1, " three"), 0);
+	assert_int_equal(fx_part(&f, 1, &begun, 2, " four"), 0);
+	whole = fx_answer(&b, &begun, &h.key, &text, "one two three four five");
+	call = fx_item(&h.key, HF_ROLE_ASSISTANT, "call");
+	call.kind = HF_ITEM_TOOL_CALL;
+	hf_store_chain(&h.key, whole.view, call.digest, view);
+	fin = whole;
+	fin.item = &call;
+	memset(fin.view, 0, sizeof(fin.view));
+	fin.view_items = 0;
+	fin.from_parts = true;
+	fin.n_part = 2;
+	fin.text_rest = HF_STR(" four five");
+	fin.text_size = 23;
+	assert_int_equal(fx_finish(&f, 1, &fin), 0);
+	h = fx_head(&f, 1, "s");
+	assert_int_equal(h.head_state, HF_TURN_COMPLETE);
+	assert_int_equal(h.view_items, 3);
+	assert_memory_equal(h.view, view, sizeof(view));
+	assert_string_equal(fx_history(&f, 1, "s"),
+	    "user:go on at length|assistant:one two three four five|"
+	    "assistant:call");
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 0);
+	fx_close(&f);
+}
+
+/* What is on disk is not what was said: nothing is written. */
+static void
+long_answer_of_another_size(void **state)
+{
+	struct hf_begun begun;
+	struct hf_finish fin;
+	struct hf_item in, text;
+	struct hf_begin b;
+	struct hf_head h;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	h = fx_head(&f, 1, "s");
+	b = fx_turn("s", &h, &in, "hello");
+	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
+	assert_int_equal(fx_part(&f, 1, &begun, 0, "one two"), 0);
+	fin = fx_answer(&b, &begun, &h.key, &text, "one two three");
+	fin.n_item = 0;
+	fin.from_parts = true;
+	fin.n_part = 1;
+	fin.text_size = 13;
+	assert_int_equal(fx_finish(&f, 1, &fin), HF_ECORRUPT);
+	h = fx_head(&f, 1, "s");
+	assert_int_equal(h.head_state, HF_TURN_OPEN);
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 1);
+	fin.text_rest = HF_STR(" three");
+	fin.refusal = HF_STR("!");
+	assert_int_equal(fx_finish(&f, 1, &fin), 0);
+	assert_string_equal(
+	    fx_history(&f, 1, "s"), "user:hello|assistant:one two three!");
+	fx_close(&f);
+}
+
 static void
 names_belong_to_tenants(void **state)
 {
@@ -555,6 +634,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_session_round_trip),
 		cmocka_unit_test(item_round_trip),
+		cmocka_unit_test(long_answer_from_parts),
+		cmocka_unit_test(long_answer_of_another_size),
 		cmocka_unit_test(names_belong_to_tenants),
 		cmocka_unit_test(nameless_is_always_new),
 		cmocka_unit_test(moved_head_is_said),

@@ -220,12 +220,12 @@ on_store(evutil_socket_t fd, short what, void *arg)
 }
 
 static int
-make_body(
-    void *arg, struct hf_str text, struct hf_buf *body, struct hf_buf *norm)
+make_body(void *arg, struct hf_str text, struct hf_str refusal,
+    struct hf_buf *body, struct hf_buf *norm)
 {
 	(void)arg;
-	hf_item_text_body(text, HF_STR_NONE, body, norm);
-	return hf_buf_ok(body) && hf_buf_ok(norm) ? 0 : HF_ENOMEM;
+	hf_item_text_body(text, refusal, body, norm);
+	return 0;
 }
 
 static void
