@@ -727,8 +727,9 @@ static void
 cut_everywhere(struct sweep *w, struct scene *s)
 {
 	set_wire(w, s);
-	for (size_t cut = 0; cut <= w->wire.size; cut += stride())
+	for (size_t cut = 0; cut < w->wire.size; cut += stride())
 		add(w, s, cut, 0);
+	add(w, s, w->wire.size, 0);
 	play(w);
 }
 
@@ -782,9 +783,10 @@ rolling(struct sweep *w, struct scene *s)
 		return; /* its third target would have to be one, too */
 	set_manner(s, s->style);
 	set_wire(w, s);
-	for (size_t cut = 0; cut < w->wire.size; cut += 47 * stride())
+	for (size_t cut = 0; cut < w->wire.size; cut += 46 + stride())
 		for (size_t again = 1; again < w->wire.size + 200; again += 41)
 			add(w, s, cut, again);
+	add(w, s, w->wire.size, 0);
 	play(w);
 }
 
