@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	base/arena.c base/arena.h base/backoff.c base/backoff.h \
+	base/budget.c base/budget.h \
 	base/buf.c base/buf.h base/check.c base/check.h \
 	base/clock.c base/clock.h base/counters.def \
 	base/conf.c base/conf.h base/conf_build.c base/conf_int.h \

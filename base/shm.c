@@ -17,7 +17,7 @@
 #include "base/clock.h"
 
 #define SHM_MAGIC 0x68667362u /* "hfsb" */
-#define SHM_VERSION 2
+#define SHM_VERSION 3
 
 _Static_assert(sizeof(struct hf_slot) % 8 == 0, "slots stay aligned");
 

@@ -1,8 +1,9 @@
 /*
  * The scoreboard: one memfd that the master makes and every child maps.
- * A header (magic, layout version, size, boot), one slot per child, and the
- * writer mutex, the only lock in shared memory.  Each slot is written by its
- * child only, except pid, inc and state, which only the master writes.
+ * A header (magic, layout version, size, boot), one slot per child, the
+ * budgets of hedges (budget.h), and the writer mutex, the only lock in shared
+ * memory.  Each slot is written by its child only, except pid, inc and state,
+ * which only the master writes; the budgets by all workers, atomically.
  * The master trusts nothing in it but that a heartbeat moved.
  *
  * Slot 0 is the keeper; workers are slots 1..n.  Incarnation numbers are
@@ -66,6 +67,15 @@ struct hf_slot {
 	_Atomic int64_t telling[HF_SHM_TELLING];
 };
 
+/* What the hedges of a route owe.  Routes beyond so many names in the life of
+ * a daemon are not hedged. */
+#define HF_SHM_BUDGETS 256
+
+struct hf_budget_cell {
+	_Atomic uint64_t route; /* hash of its name; 0: free */
+	_Atomic int64_t owed;	/* hundredths of a hedge */
+};
+
 struct hf_shm_header {
 	uint32_t magic;
 	uint32_t version;
@@ -77,6 +87,7 @@ struct hf_shm_header {
 	_Atomic int64_t retired[HF_C_COUNT]; /* counts of dead children */
 	int64_t started_wall_us;
 	pthread_mutex_t writer; /* robust, process-shared */
+	struct hf_budget_cell budget[HF_SHM_BUDGETS];
 	struct hf_slot slot[HF_SHM_SLOTS];
 };
 
