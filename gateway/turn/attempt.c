@@ -103,7 +103,7 @@ on_step(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	if (a->over)
-		turn_attempt_ended(a->t);
+		turn_attempt_ended(a);
 }
 
 /* A plain answer comes as a whole: only a stream has a first token. */
@@ -415,11 +415,9 @@ static void
 on_event(void *arg, const struct hf_event *ev)
 {
 	struct hf_attempt *a = arg;
-	struct hf_answer *an;
 
 	if (a->t == NULL || a->over)
 		return;
-	an = &a->t->answer;
 	switch (ev->type) {
 	case HF_EV_BEGIN:
 		break;
@@ -434,15 +432,15 @@ on_event(void *arg, const struct hf_event *ev)
 		call_event(a, ev);
 		break;
 	case HF_EV_FINISH:
-		an->finish = ev->finish;
+		a->finish = ev->finish;
 		a->finish_us = hf_now_us();
 		arm_deadline(a);
 		break;
 	case HF_EV_USAGE:
-		an->tokens_in = ev->usage.input;
-		an->tokens_out = ev->usage.output;
-		an->tokens_cached = ev->usage.cached;
-		an->tokens_reasoning = ev->usage.reasoning;
+		a->tokens_in = ev->usage.input;
+		a->tokens_out = ev->usage.output;
+		a->tokens_cached = ev->usage.cached;
+		a->tokens_reasoning = ev->usage.reasoning;
 		break;
 	case HF_EV_DONE:
 		a->done = true;
@@ -475,18 +473,21 @@ reset_answer(struct hf_turn *t)
 }
 
 static struct hf_attempt *
-attempt_new(struct hf_turn *t)
+attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
 {
 	struct hf_turn_env *env = t->env;
 	struct hf_attempt *a = hf_xcalloc(1, sizeof(*a));
-	const struct hf_conf_target *target = t->in.route->target[t->target];
+	const struct hf_conf_target *target = t->in.route->target[target_idx];
 
 	a->env = env;
 	a->t = t;
-	a->n = t->n_attempt;
-	a->target = t->target;
-	a->stream = turn_upstream_stream(t);
+	a->n = n;
+	a->target = target_idx;
+	a->stream = turn_upstream_stream(t, target);
 	a->begun_us = hf_now_us();
+	a->finish = HF_FINISH_STOP;
+	a->tokens_in = a->tokens_out = -1;
+	a->tokens_cached = a->tokens_reasoning = -1;
 	a->outcome.retry_after_ms = -1;
 	hf_buf_init(&a->outcome.message, 2048);
 	hf_buf_init(&a->outcome.code, 256);
@@ -503,7 +504,6 @@ attempt_new(struct hf_turn *t)
 	if (a->next != NULL)
 		a->next->prevp = &a->next;
 	env->attempts = a;
-	t->attempt = a;
 	return a;
 }
 
@@ -521,49 +521,60 @@ begin_continuing(struct hf_turn *t, struct hf_attempt *a, struct hf_error *e)
 	return 0;
 }
 
-void
-turn_call(struct hf_turn *t)
+int
+attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
+    struct hf_attempt **out, struct hf_error *e)
 {
-	const struct hf_conf_target *target = t->in.route->target[t->target];
+	const struct hf_conf_target *target = t->in.route->target[target_idx];
 	struct hf_http_request rq;
-	struct hf_error e = { 0 };
 	struct hf_attempt *a;
 	int rc;
 
 	hf_http_request_init(&rq);
-	reset_answer(t);
-	rc = turn_build(t, &rq, &e);
+	rc = turn_build(t, target, &rq, e);
 	if (rc < 0 && rc != HF_EINVAL) {
 		hf_http_request_free(&rq);
-		turn_fail_store(t, rc, &e);
-		return;
+		return rc;
 	}
-	a = attempt_new(t);
+	*out = a = attempt_new(t, n, target_idx);
 	if (rc == 0 && t->started)
-		rc = begin_continuing(t, a, &e);
+		rc = begin_continuing(t, a, e);
 	hf_count(t->env->shm, HF_C_attempts, 1);
-	turn_move(t, TURN_CALLING);
 	if (rc == 0) {
 		a->bytes_out = (int64_t)rq.body.size;
 		(void)hf_fault("turn.call");
 		rc = hf_upstream_start(t->env->upstream, &rq,
-		    target->call.connect_ms, &call_ops, a, &a->call, &e);
+		    target->call.connect_ms, &call_ops, a, &a->call, e);
 	}
 	hf_http_request_free(&rq);
 	if (rc < 0) {
-		hf_buf_puts(&a->outcome.message, e.text);
+		hf_buf_puts(&a->outcome.message, e->text);
 		set_outcome(a, HF_CLASS_GATEWAY,
 		    rc == HF_EINVAL ? "unsayable" : "not_started");
-		return;
+	} else {
+		arm_deadline(a);
 	}
-	arm_deadline(a);
+	return 0;
 }
 
-/* What the attempt's row will say. */
 void
-turn_fill_end(struct hf_turn *t, const struct hf_attempt *a)
+turn_call(struct hf_turn *t)
 {
-	t->last = (struct hf_attempt_end){
+	struct hf_error e = { 0 };
+	int rc;
+
+	reset_answer(t);
+	rc = attempt_start(t, t->n_attempt, t->target, &t->attempt, &e);
+	if (rc < 0)
+		turn_fail_store(t, rc, &e);
+	else
+		turn_move(t, TURN_CALLING);
+}
+
+void
+attempt_end(const struct hf_attempt *a, struct hf_attempt_end *end)
+{
+	*end = (struct hf_attempt_end){
 		.n = (int)a->n,
 		.cls = hf_class_name(a->outcome.cls),
 		.reason = a->outcome.reason,
@@ -572,9 +583,22 @@ turn_fill_end(struct hf_turn *t, const struct hf_attempt *a)
 		.total_us = hf_now_us() - a->begun_us,
 		.bytes_out = a->bytes_out,
 		.bytes_in = a->bytes_in,
-		.tokens_in = t->answer.tokens_in,
-		.tokens_out = t->answer.tokens_out,
+		.tokens_in = a->tokens_in,
+		.tokens_out = a->tokens_out,
 	};
+}
+
+void
+turn_fill_end(struct hf_turn *t, const struct hf_attempt *a)
+{
+	struct hf_answer *an = &t->answer;
+
+	attempt_end(a, &t->last);
+	an->finish = a->finish;
+	an->tokens_in = a->tokens_in;
+	an->tokens_out = a->tokens_out;
+	an->tokens_cached = a->tokens_cached;
+	an->tokens_reasoning = a->tokens_reasoning;
 }
 
 /* Stop the current call, if any: its row is closed with the turn. */

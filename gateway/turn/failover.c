@@ -112,7 +112,7 @@ static int
 record(struct hf_turn *t, bool open, struct hf_error *e)
 {
 	struct hf_attempt_end end =
-	    t->last_open ? t->last : (struct hf_attempt_end){ 0 };
+	    t->open_n != 0 ? t->last : (struct hf_attempt_end){ 0 };
 	struct hf_attempt_begin begin = { 0 };
 	int rc;
 
@@ -125,7 +125,7 @@ record(struct hf_turn *t, bool open, struct hf_error *e)
 	if (rc < 0)
 		return rc;
 	t->pending++;
-	t->last_open = open;
+	t->open_n = open ? t->n_attempt : 0;
 	return 0;
 }
 
@@ -140,7 +140,7 @@ turn_rebuild(struct hf_turn *t)
 	if (!t->durable) {
 		t->n_attempt++;
 		turn_call(t);
-	} else if (t->last_open && t->last.n == 0) {
+	} else if (t->open_n != 0 && t->last.n == 0) {
 		turn_call(t);
 	} else {
 		t->n_attempt++;
@@ -192,11 +192,11 @@ plan_next(struct hf_turn *t, const struct outcome *o)
 }
 
 static bool
-is_empty(const struct hf_turn *t)
+is_empty(const struct hf_turn *t, const struct hf_attempt *a)
 {
 	return turn_text_size(t) == 0 && t->held.size == 0 &&
 	    t->answer.refusal.size == 0 && t->answer.n_call == 0 &&
-	    t->answer.finish == HF_FINISH_STOP;
+	    a->finish == HF_FINISH_STOP;
 }
 
 static void
@@ -238,16 +238,16 @@ go_on(struct hf_turn *t, const struct outcome *o, bool prefill_refused,
 
 /* The attempt is over: act on its outcome. */
 void
-turn_attempt_ended(struct hf_turn *t)
+turn_attempt_ended(struct hf_attempt *a)
 {
-	struct hf_attempt *a = t->attempt;
+	struct hf_turn *t = a->t;
 	struct outcome o = a->outcome;
 	struct hf_buf *own[] = { &a->outcome.message, &a->outcome.code,
 		&a->outcome.type, &a->outcome.param };
 	bool refused = a->prefill && o.cls == HF_CLASS_CALLER && !a->useful;
 	bool may = turn_may_continue(t, o.cls);
 
-	if (o.cls == HF_CLASS_NONE && is_empty(t) &&
+	if (o.cls == HF_CLASS_NONE && is_empty(t, a) &&
 	    hf_plan_has_next(&t->plan, hf_now_us())) {
 		/* Nothing was said, and somebody else can be asked. */
 		o.cls = a->outcome.cls = HF_CLASS_PROVIDER;

@@ -73,11 +73,11 @@ fill_finish(struct hf_turn *t, struct hf_finish *f)
 	f->tokens_out = t->answer.tokens_out;
 	f->tokens_cached = t->answer.tokens_cached;
 	f->tokens_reasoning = t->answer.tokens_reasoning;
-	if (!t->last_open)
+	if (t->open_n == 0)
 		return;
 	f->attempt = t->last;
-	if (t->last.n != (int)t->n_attempt)
-		f->attempt = (struct hf_attempt_end){ .n = (int)t->n_attempt,
+	if (t->last.n != (int)t->open_n)
+		f->attempt = (struct hf_attempt_end){ .n = (int)t->open_n,
 			.cls = "gateway",
 			.reason = "not_called",
 			.tokens_in = -1,

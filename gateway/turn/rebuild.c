@@ -11,10 +11,9 @@
 #define HISTORY_MAX ((size_t)256 * 1024 * 1024)
 
 bool
-turn_upstream_stream(const struct hf_turn *t)
+turn_upstream_stream(
+    const struct hf_turn *t, const struct hf_conf_target *target)
 {
-	const struct hf_conf_target *target = t->in.route->target[t->target];
-
 	return t->in.stream || target->call.upstream_stream == HF_STREAM_ALWAYS;
 }
 
@@ -167,9 +166,9 @@ out:
 }
 
 int
-turn_build(struct hf_turn *t, struct hf_http_request *rq, struct hf_error *e)
+turn_build(struct hf_turn *t, const struct hf_conf_target *target,
+    struct hf_http_request *rq, struct hf_error *e)
 {
-	const struct hf_conf_target *target = t->in.route->target[t->target];
 	struct hf_payload_input in = { .target = target };
 	struct hf_history h = { 0 };
 	struct hf_arena arena;
@@ -185,7 +184,7 @@ turn_build(struct hf_turn *t, struct hf_http_request *rq, struct hf_error *e)
 	}
 	in.item = h.item;
 	in.n_item = h.n;
-	in.stream = turn_upstream_stream(t);
+	in.stream = turn_upstream_stream(t, target);
 	rc = hf_json_check(t->in.params, &in.params, NULL, e);
 	HF_CHECK(rc == 0);
 	if (hf_dialect(target->provider->dialect)->build(&in, rq, e) < 0)

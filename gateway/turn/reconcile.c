@@ -397,7 +397,7 @@ begun(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
 			t->opened = true;
 			t->fence = b->fence;
 			t->n_attempt = 1;
-			t->last_open = true;
+			t->open_n = 1;
 		}
 	}
 	if (turn_settled(t))

@@ -69,6 +69,9 @@ struct hf_attempt {
 	bool over;	     /* outcome is set */
 	bool done;	     /* terminal marker seen */
 	int64_t finish_us;   /* when the finish was said; 0: not yet */
+	/* What it reports; the answer's when it has ended. */
+	enum hf_finish_reason finish;
+	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	struct outcome outcome;
 	int64_t bytes_out, bytes_in;
 };
@@ -112,7 +115,7 @@ struct hf_turn {
 	unsigned target;	    /* of the current or next attempt */
 	struct hf_attempt *attempt; /* current, or NULL */
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
-	bool last_open;		    /* the attempt's row is not closed */
+	unsigned open_n;	    /* whose row is open; 0: none */
 
 	/* the answer */
 	struct hf_answer answer;
@@ -198,17 +201,26 @@ void turn_forget_rest(struct hf_turn *t);
 void turn_forget_held(struct hf_turn *t);
 
 /* rebuild.c */
-bool turn_upstream_stream(const struct hf_turn *t);
-/* HF_EINVAL: this target's dialect cannot say it; else the store's error. */
-int turn_build(struct hf_turn *t, struct hf_http_request *rq,
-    struct hf_error *e) HF_MUST_CHECK;
+bool turn_upstream_stream(
+    const struct hf_turn *t, const struct hf_conf_target *target);
+/* The request of one attempt at 'target'.  HF_EINVAL: its dialect cannot say
+ * it; else the store's error. */
+int turn_build(struct hf_turn *t, const struct hf_conf_target *target,
+    struct hf_http_request *rq, struct hf_error *e) HF_MUST_CHECK;
 
 /* failover.c */
-void turn_rebuild(struct hf_turn *t);	    /* begins REBUILDING */
-void turn_attempt_ended(struct hf_turn *t); /* acts on the outcome */
+void turn_rebuild(struct hf_turn *t);	       /* begins REBUILDING */
+void turn_attempt_ended(struct hf_attempt *a); /* acts on the outcome */
 
 /* attempt.c */
 void turn_call(struct hf_turn *t); /* builds and calls */
+/* Build the payload and call.  The store's error, or 0: then *out is the
+ * attempt, whose outcome may be set. */
+int attempt_start(struct hf_turn *t, unsigned n, unsigned target,
+    struct hf_attempt **out, struct hf_error *e) HF_MUST_CHECK;
+/* What the attempt's row will say. */
+void attempt_end(const struct hf_attempt *a, struct hf_attempt_end *end);
+/* The current attempt is over: so ends the last one of the turn. */
 void turn_fill_end(struct hf_turn *t, const struct hf_attempt *a);
 void turn_cancel_attempt(
     struct hf_turn *t, enum hf_class cls, const char *reason);
