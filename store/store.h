@@ -335,6 +335,11 @@ struct hf_finish {
 	 * the parent, so that later turns do not carry it. */
 	bool drop_from_history;
 	struct hf_attempt_end attempt;
+	/* COMPLETE: other attempts may still be open, and are closed as not
+	 * recorded; in the other states they always are, and 'attempt' need
+	 * not exist: the commit that was to open or close it may be what
+	 * failed. */
+	bool close_rest;
 	int64_t tokens_in, tokens_out, tokens_cached,
 	    tokens_reasoning;	   /* as told to the client; -1 */
 	const char *finish_reason; /* "stop", ...; NULL: none */

@@ -55,6 +55,23 @@ close_attempt(struct hf_writer *w, int64_t turn, const struct hf_attempt_end *a,
 	return rc < 0 ? rc : 0;
 }
 
+/* T2: all attempts of the turn are closed. */
+static int
+close_attempts(struct hf_writer *w, int64_t turn, const struct hf_finish *f,
+    struct hf_error *e)
+{
+	bool whole = f->state == HF_TURN_COMPLETE;
+	int rc = close_attempt(w, turn, &f->attempt, e);
+
+	if (rc == HF_EINVAL && !whole)
+		rc = 0;
+	if (rc < 0 || (whole && !f->close_rest))
+		return rc;
+	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_REST, e, "iii",
+	    hf_row_child(turn, 0), hf_row_child(turn + 1, 0), hf_wall_us());
+	return rc < 0 ? rc : 0;
+}
+
 static int
 run_attempts(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 {
@@ -159,7 +176,7 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	if (rc == 0)
 		rc = add_output(w, &s, &t, f, e);
 	if (rc == 0)
-		rc = close_attempt(w, t.id, &f->attempt, e);
+		rc = close_attempts(w, t.id, f, e);
 	if (rc < 0)
 		return rc;
 	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t.id,

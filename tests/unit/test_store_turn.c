@@ -580,6 +580,60 @@ attempts_are_kept(void **state)
 	fx_close(&f);
 }
 
+static int64_t
+not_recorded(struct fx *f)
+{
+	assert_int_equal(
+	    fx_sql(f, "SELECT count(*) FROM attempt WHERE ended_us = 0"), 0);
+	return fx_sql(f,
+	    "SELECT count(*) FROM attempt WHERE"
+	    " class = 'gateway' AND reason = 'not_recorded'");
+}
+
+/* The turn that could not record an attempt ends all the same, and no attempt
+ * is left open in a turn that has ended. */
+static void
+attempts_left_open(void **state)
+{
+	struct hf_attempt_begin next = { .n = 2, .target = HF_STR("b/model") };
+	struct hf_begun begun;
+	struct hf_finish fin;
+	struct hf_item in, out;
+	struct hf_begin b;
+	struct hf_head h;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	h = fx_head(&f, 1, "s");
+	b = fx_turn("s", &h, &in, "one");
+	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
+	assert_int_equal(fx_attempts(&f, 1, &begun, NULL, &next), 0);
+	fin = fx_answer(&b, &begun, &h.key, &out, "1");
+	/* An answer by an attempt that does not exist is a mistake. */
+	fin.attempt.n = 3;
+	fin.close_rest = true;
+	assert_int_equal(fx_finish(&f, 1, &fin), HF_EINVAL);
+	fin.attempt.n = 2;
+	assert_int_equal(fx_finish(&f, 1, &fin), 0);
+	assert_int_equal(not_recorded(&f), 1);
+	assert_int_equal(fx_sql(&f,
+			     "SELECT count(*) FROM attempt WHERE"
+			     " class = 'ok' AND n = 2"),
+	    1);
+	h = fx_head(&f, 1, "s");
+	b = fx_turn("s", &h, &in, "two");
+	assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
+	assert_int_equal(fx_attempts(&f, 1, &begun, NULL, &next), 0);
+	fin = fx_answer(&b, &begun, &h.key, &out, "2");
+	fin.state = HF_TURN_FAILED;
+	fin.n_item = 0;
+	fin.attempt.n = 3;
+	assert_int_equal(fx_finish(&f, 1, &fin), 0);
+	assert_int_equal(not_recorded(&f), 3);
+	fx_close(&f);
+}
+
 static void
 parts_become_one_item(void **state)
 {
@@ -646,6 +700,7 @@ main(void)
 		cmocka_unit_test(heard),
 		cmocka_unit_test(anchors),
 		cmocka_unit_test(attempts_are_kept),
+		cmocka_unit_test(attempts_left_open),
 		cmocka_unit_test(parts_become_one_item),
 		cmocka_unit_test(bad_input_is_refused),
 	};
