@@ -634,6 +634,47 @@ attempts_left_open(void **state)
 	fx_close(&f);
 }
 
+/* An answer is that of the attempt that ended well, whichever began last. */
+static void
+race_is_won(void **state)
+{
+	struct hf_attempt_begin next = { .n = 2, .target = HF_STR("b/model") };
+	struct hf_attempt_end lost = { .cls = "hedged", .reason = "lost_race" };
+	struct hf_stored_answer answer;
+	struct hf_arena a;
+	struct hf_begun begun;
+	struct hf_finish fin;
+	struct hf_item in, out;
+	struct hf_begin b;
+	struct hf_head h;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	hf_arena_init(&a, 0);
+	for (int loser = 1; loser <= 2; loser++) {
+		h = fx_head(&f, 1, "s");
+		b = fx_turn("s", &h, &in, "one");
+		assert_int_equal(fx_begin(&f, 1, &b, &begun), 0);
+		assert_int_equal(fx_attempts(&f, 1, &begun, NULL, &next), 0);
+		lost.n = loser;
+		assert_int_equal(fx_attempts(&f, 1, &begun, &lost, NULL), 0);
+		fin = fx_answer(&b, &begun, &h.key, &out, "1");
+		fin.attempt.n = 3 - loser;
+		assert_int_equal(fx_finish(&f, 1, &fin), 0);
+		assert_int_equal(not_recorded(&f), 0);
+		assert_int_equal(
+		    hf_store_answer(fx_store(&f, 1), begun.session_row,
+			begun.turn_row, &a, &answer, &f.e),
+		    0);
+		assert_int_equal(answer.attempts, 2);
+		assert_true(hf_str_is(
+		    answer.target, loser == 1 ? "b/model" : "a/model"));
+	}
+	hf_arena_free(&a);
+	fx_close(&f);
+}
+
 static void
 parts_become_one_item(void **state)
 {
@@ -701,6 +742,7 @@ main(void)
 		cmocka_unit_test(anchors),
 		cmocka_unit_test(attempts_are_kept),
 		cmocka_unit_test(attempts_left_open),
+		cmocka_unit_test(race_is_won),
 		cmocka_unit_test(parts_become_one_item),
 		cmocka_unit_test(bad_input_is_refused),
 	};
