@@ -26,10 +26,19 @@ hf_plan_init(
 static int
 next_target(const struct hf_plan *p, int64_t now_us)
 {
-	for (unsigned i = 0; i < p->n_target; i++)
-		if (!p->target[i].tried && p->target[i].not_before_us <= now_us)
+	int slow = -1;
+
+	for (unsigned i = 0; i < p->n_target; i++) {
+		const struct hf_plan_target *t = &p->target[i];
+
+		if (t->tried || t->not_before_us > now_us)
+			continue;
+		if (!t->slow)
 			return (int)i;
-	return -1;
+		if (slow < 0)
+			slow = (int)i;
+	}
+	return slow;
 }
 
 bool
@@ -110,13 +119,39 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	return s;
 }
 
-struct hf_plan_step
-hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
-    int64_t now_us)
+/* The caller's own fault, told by the first provider that was asked; a later
+ * target's 400 is our translation's fault. */
+bool
+hf_plan_is_final(
+    const struct hf_plan *p, unsigned t, const struct hf_plan_failure *f)
 {
-	bool first = p->attempts == 0;
-	int next;
+	bool first = t == 0 && p->target[t].last == HF_CLASS_NONE;
 
+	return f->cls == HF_CLASS_POLICY ||
+	    (f->cls == HF_CLASS_CALLER && first);
+}
+
+int
+hf_plan_beside(struct hf_plan *p, int64_t now_us)
+{
+	int next = next_target(p, now_us);
+
+	if (next >= 0)
+		p->target[next].tried = true;
+	return next;
+}
+
+void
+hf_plan_lost(struct hf_plan *p, unsigned t, bool slow)
+{
+	p->target[t].tried = false;
+	p->target[t].slow = slow;
+}
+
+void
+hf_plan_failed_beside(struct hf_plan *p, unsigned t,
+    const struct hf_plan_failure *f, int64_t now_us)
+{
 	HF_CHECK(t < p->n_target && f->cls != HF_CLASS_NONE);
 	p->attempts++;
 	p->target[t].last = f->cls;
@@ -124,11 +159,19 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 	p->target[t].limited = f->limited;
 	p->target[t].not_before_us =
 	    f->hint_ms > 0 ? now_us + f->hint_ms * 1000 : 0;
+}
+
+struct hf_plan_step
+hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
+    int64_t now_us)
+{
+	bool final = hf_plan_is_final(p, t, f);
+	int next;
+
+	hf_plan_failed_beside(p, t, f, now_us);
 	if (now_us >= p->deadline_us)
 		return give_up(p, now_us, true);
-	/* The caller's own fault, told by the first provider that heard it; a
-	 * later target's 400 is our translation's fault. */
-	if (f->cls == HF_CLASS_POLICY || (f->cls == HF_CLASS_CALLER && first))
+	if (final)
 		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
 			.caller = true,
 			.retry_after_ms = -1 };

@@ -15,6 +15,7 @@
 
 struct hf_plan_target {
 	bool tried;	       /* in this round */
+	bool slow;	       /* lost a race that it led */
 	enum hf_class last;    /* class of its last failure */
 	bool timed_out;	       /* that failure was a deadline */
 	bool limited;	       /* it was a 429 */
@@ -60,6 +61,23 @@ struct hf_plan_step hf_plan_first(struct hf_plan *p);
 /* Target 't' failed. */
 struct hf_plan_step hf_plan_failed(struct hf_plan *p, unsigned t,
     const struct hf_plan_failure *f, int64_t now_us);
+/* Would that failure end the turn, whoever else could be asked? */
+bool hf_plan_is_final(
+    const struct hf_plan *p, unsigned t, const struct hf_plan_failure *f);
+
+/*
+ * Two calls at a time.  The target to be called beside the one that is being
+ * called; -1: none is left in this round.
+ */
+int hf_plan_beside(struct hf_plan *p, int64_t now_us);
+/* One of two calls failed, and the other one goes on. */
+void hf_plan_failed_beside(struct hf_plan *p, unsigned t,
+    const struct hf_plan_failure *f, int64_t now_us);
+/* A call was ended because the other one answers.  That is no failure: the
+ * target may be asked again in this round; if it was the one that was 'slow',
+ * after those that were not asked yet. */
+void hf_plan_lost(struct hf_plan *p, unsigned t, bool slow);
+
 /* A wait is over: which target begins the round. */
 struct hf_plan_step hf_plan_resume(struct hf_plan *p, int64_t now_us);
 /* Is there a target that this round has not tried yet? */

@@ -225,10 +225,118 @@ test_only_retryable_again(void **state)
 	assert_false(hf_plan_has_next(&p, 3 * SEC));
 }
 
+static void
+failed_beside(struct hf_plan *p, unsigned t, enum hf_class c)
+{
+	struct hf_plan_failure f = { .cls = c, .hint_ms = -1 };
+
+	hf_plan_failed_beside(p, t, &f, SEC);
+}
+
+/* One of two calls fails, then the other: on with the rest. */
+static void
+test_both_of_two_fail(void **state)
+{
+	struct hf_plan_step s;
+
+	(void)state;
+	for (unsigned first = 0; first < 2; first++) {
+		struct hf_plan p = plan(3, 60);
+
+		assert_int_equal(hf_plan_beside(&p, SEC), 1);
+		failed_beside(&p, first, HF_CLASS_PROVIDER);
+		assert_true(hf_plan_has_next(&p, SEC));
+		s = failed(&p, 1 - first, HF_CLASS_NETWORK, 1);
+		assert_int_equal(s.kind, HF_PLAN_CALL);
+		assert_int_equal(s.target, 2);
+		s = failed(&p, 2, HF_CLASS_PROVIDER, 1);
+		assert_int_equal(s.kind, HF_PLAN_WAIT);
+		s = hf_plan_resume(&p, SEC);
+		assert_int_equal(s.target, 0);
+		assert_int_equal(p.attempts, 3);
+	}
+}
+
+static void
+test_nobody_beside(void **state)
+{
+	struct hf_plan p = plan(1, 60);
+
+	(void)state;
+	assert_int_equal(hf_plan_beside(&p, SEC), -1);
+	p = plan(2, 60);
+	assert_int_equal(hf_plan_beside(&p, SEC), 1);
+	assert_int_equal(hf_plan_beside(&p, SEC), -1);
+	/* Not one that asked not to be asked yet. */
+	p = plan(2, 60);
+	limited(&p, 0, 3000);
+	limited(&p, 1, 2000);
+	assert_int_equal(hf_plan_resume(&p, 4 * SEC).target, 0);
+	p.target[1].not_before_us = 6 * SEC;
+	assert_int_equal(hf_plan_beside(&p, 5 * SEC), -1);
+	assert_int_equal(hf_plan_beside(&p, 6 * SEC), 1);
+}
+
+/* The answer breaks off: who lost the race can go on with it, but who was too
+ * slow comes after those that were not asked. */
+static void
+test_losers_are_asked_again(void **state)
+{
+	struct hf_plan p = plan(3, 60);
+	struct hf_plan_step s;
+
+	(void)state;
+	assert_int_equal(hf_plan_beside(&p, SEC), 1);
+	hf_plan_lost(&p, 1, false);
+	s = failed(&p, 0, HF_CLASS_NETWORK, 1);
+	assert_int_equal(s.target, 1);
+	p = plan(3, 60);
+	assert_int_equal(hf_plan_beside(&p, SEC), 1);
+	hf_plan_lost(&p, 0, true);
+	s = failed(&p, 1, HF_CLASS_NETWORK, 1);
+	assert_int_equal(s.target, 2);
+	s = failed(&p, 2, HF_CLASS_NETWORK, 1);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 0);
+	s = failed(&p, 0, HF_CLASS_NETWORK, 1);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+}
+
+/* The first target's 400 is told also if the one beside it failed before; the
+ * other one's never. */
+static void
+test_caller_beside(void **state)
+{
+	const struct hf_plan_failure caller = { .cls = HF_CLASS_CALLER },
+				     policy = { .cls = HF_CLASS_POLICY };
+	struct hf_plan p = plan(3, 60);
+	struct hf_plan_step s;
+
+	(void)state;
+	assert_int_equal(hf_plan_beside(&p, SEC), 1);
+	assert_true(hf_plan_is_final(&p, 0, &caller));
+	assert_true(hf_plan_is_final(&p, 0, &policy));
+	assert_false(hf_plan_is_final(&p, 1, &caller));
+	failed_beside(&p, 1, HF_CLASS_CALLER);
+	s = failed(&p, 0, HF_CLASS_CALLER, 1);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_true(s.caller);
+	p = plan(3, 60);
+	assert_int_equal(hf_plan_beside(&p, SEC), 1);
+	failed_beside(&p, 0, HF_CLASS_PROVIDER);
+	s = failed(&p, 1, HF_CLASS_CALLER, 1);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 2);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest t[] = {
+		cmocka_unit_test(test_both_of_two_fail),
+		cmocka_unit_test(test_nobody_beside),
+		cmocka_unit_test(test_losers_are_asked_again),
+		cmocka_unit_test(test_caller_beside),
 		cmocka_unit_test(test_next_at_once),
 		cmocka_unit_test(test_caller_is_told),
 		cmocka_unit_test(test_later_caller_goes_on),
