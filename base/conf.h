@@ -61,6 +61,7 @@ struct hf_conf_gateway {
 struct hf_conf_call {
 	int connect_ms;
 	int first_token_ms;  /* to the first useful delta; 0: none */
+	int hedge_after_ms;  /* without one: call the next beside; 0: never */
 	int idle_ms;	     /* between useful deltas; 0: none */
 	int min_chars_per_s; /* over rate_window_ms; 0: none */
 	int rate_window_ms;
@@ -90,16 +91,17 @@ struct hf_conf_route {
 	char *name;			/* model name that clients ask for */
 	struct hf_conf_target **target; /* in order; borrowed from conf */
 	unsigned n_target;
-	int deadline_ms;	 /* one per turn, shared by all attempts */
-	int max_retries;	 /* waits when no target is left; <= 5 */
-	int backoff_unit_ms;	 /* the "1" of 2^a + U(0,1); 1000 */
-	int backoff_cap_ms;	 /* 30000 */
-	int failover_payload;	 /* enum hf_conf_payload */
-	int continuation;	 /* enum hf_conf_continuation */
-	char *continuation_text; /* never empty */
-	int release;		 /* enum hf_conf_release */
-	int on_disconnect;	 /* enum hf_conf_disconnect */
-	int heartbeat_ms;	 /* of stream clients; 0: none */
+	int deadline_ms;	  /* one per turn, shared by all attempts */
+	int max_retries;	  /* waits when no target is left; <= 5 */
+	int backoff_unit_ms;	  /* the "1" of 2^a + U(0,1); 1000 */
+	int backoff_cap_ms;	  /* 30000 */
+	int failover_payload;	  /* enum hf_conf_payload */
+	int continuation;	  /* enum hf_conf_continuation */
+	char *continuation_text;  /* never empty */
+	int release;		  /* enum hf_conf_release */
+	int on_disconnect;	  /* enum hf_conf_disconnect */
+	int heartbeat_ms;	  /* of stream clients; 0: none */
+	int hedge_budget_percent; /* of recent turns; 0: no hedges */
 };
 
 struct hf_conf_tenant {

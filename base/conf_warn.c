@@ -170,20 +170,31 @@ check_route(const struct warn *w, const struct hf_conf_route *r)
 		    name);
 }
 
+/* The line of a key of a target, or of its provider. */
+static int
+call_line(const struct warn *w, const struct hf_conf_target *t, const char *key)
+{
+	int line = line_of(w, "target", t->name, key);
+
+	return line != 0 ? line :
+			   line_of(w, "provider", t->provider->name, key);
+}
+
 static void
 check_target(const struct warn *w, const struct hf_conf_target *t)
 {
 	const struct hf_conf_call *c = &t->call;
-	int line = line_of(w, "target", t->name, "first_token_ms");
 
-	if (line == 0)
-		line =
-		    line_of(w, "provider", t->provider->name, "first_token_ms");
 	if (c->first_token_ms >= c->total_ms)
-		say(w, line,
+		say(w, call_line(w, t, "first_token_ms"),
 		    "target %s: first_token_ms (%d) is not below "
 		    "total_ms (%d), which ends the attempt before",
 		    t->name, c->first_token_ms, c->total_ms);
+	if (c->first_token_ms > 0 && c->hedge_after_ms >= c->first_token_ms)
+		say(w, call_line(w, t, "hedge_after_ms"),
+		    "target %s: hedge_after_ms (%d) is not below "
+		    "first_token_ms (%d), which ends the attempt before",
+		    t->name, c->hedge_after_ms, c->first_token_ms);
 }
 
 int

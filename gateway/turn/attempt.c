@@ -60,14 +60,22 @@ attempt_free(struct hf_attempt *a)
 	free(a);
 }
 
+static void
+leave_turn(struct hf_attempt *a)
+{
+	if (a->t != NULL && a->t->attempt == a)
+		a->t->attempt = NULL;
+	if (a->t != NULL && a->t->hedge.attempt == a)
+		a->t->hedge.attempt = NULL;
+	a->t = NULL;
+}
+
 /* The turn needs it no more.  A whole answer's exchange may end by itself, so
  * that its connection can be used again; anything else is cut. */
 void
 attempt_detach(struct hf_attempt *a)
 {
-	if (a->t != NULL)
-		a->t->attempt = NULL;
-	a->t = NULL;
+	leave_turn(a);
 	if (a->call != NULL && !a->done) {
 		hf_call_cancel(a->call);
 		a->call = NULL;
@@ -156,11 +164,11 @@ window_due(const struct hf_attempt *a)
 	return a->window_us + (int64_t)c->rate_window_ms * 1000;
 }
 
-static void
-arm_deadline(struct hf_attempt *a)
+void
+attempt_arm(struct hf_attempt *a)
 {
 	int64_t all[] = { first_token_due(a), idle_due(a), window_due(a),
-		total_due(a), grace_due(a) };
+		total_due(a), grace_due(a), hedge_due(a) };
 	int64_t due = INT64_MAX;
 
 	for (size_t i = 0; i < hf_countof(all); i++)
@@ -192,7 +200,7 @@ close_window(struct hf_attempt *a, int64_t now)
 	}
 	a->window_us = now;
 	a->window_chars = 0;
-	arm_deadline(a);
+	attempt_arm(a);
 }
 
 static void
@@ -213,7 +221,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		a->window_chars = 0;
 		if (a->finish_us != 0)
 			a->finish_us = now;
-		arm_deadline(a);
+		attempt_arm(a);
 	} else if (now >= grace_due(a)) {
 		/* The dialect knows whether the answer is whole. */
 		hf_decoder_end(a->decoder, false);
@@ -223,8 +231,11 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		too_late(a, "idle_timeout");
 	} else if (now >= window_due(a)) {
 		close_window(a, now);
+	} else if (now >= hedge_due(a)) {
+		hedge_start(a);
+		attempt_arm(a);
 	} else {
-		arm_deadline(a);
+		attempt_arm(a);
 	}
 }
 
@@ -296,7 +307,8 @@ useful(struct hf_attempt *a, size_t chars)
 		a->useful = true;
 		a->first_us = a->last_us - a->begun_us;
 		a->window_us = a->last_us;
-		arm_deadline(a);
+		hedge_decide(a);
+		attempt_arm(a);
 		turn_move(t, TURN_STREAMING);
 	}
 	if (t->first_token_us == 0)
@@ -434,7 +446,7 @@ on_event(void *arg, const struct hf_event *ev)
 	case HF_EV_FINISH:
 		a->finish = ev->finish;
 		a->finish_us = hf_now_us();
-		arm_deadline(a);
+		attempt_arm(a);
 		break;
 	case HF_EV_USAGE:
 		a->tokens_in = ev->usage.input;
@@ -552,7 +564,7 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 		set_outcome(a, HF_CLASS_GATEWAY,
 		    rc == HF_EINVAL ? "unsayable" : "not_started");
 	} else {
-		arm_deadline(a);
+		attempt_arm(a);
 	}
 	return 0;
 }
@@ -564,6 +576,8 @@ turn_call(struct hf_turn *t)
 	int rc;
 
 	reset_answer(t);
+	if (t->n_attempt == 1)
+		hedge_pay(t);
 	rc = attempt_start(t, t->n_attempt, t->target, &t->attempt, &e);
 	if (rc < 0)
 		turn_fail_store(t, rc, &e);
@@ -607,6 +621,8 @@ turn_cancel_attempt(struct hf_turn *t, enum hf_class cls, const char *reason)
 {
 	struct hf_attempt *a = t->attempt;
 
+	hedge_cancel(
+	    t, cls == HF_CLASS_NONE ? "canceled" : hf_class_name(cls), reason);
 	if (a == NULL)
 		return;
 	a->outcome.cls = cls;
@@ -624,8 +640,7 @@ void
 attempts_cut(struct hf_turn_env *env)
 {
 	while (env->attempts != NULL) {
-		if (env->attempts->t != NULL)
-			env->attempts->t->attempt = NULL;
+		leave_turn(env->attempts);
 		attempt_free(env->attempts);
 	}
 }

@@ -150,15 +150,21 @@ turn_rebuild(struct hf_turn *t)
 	}
 }
 
-static void
-plan_next(struct hf_turn *t, const struct outcome *o)
+struct hf_plan_failure
+turn_plan_failure(const struct outcome *o)
 {
-	const struct hf_plan_failure f = {
+	return (struct hf_plan_failure){
 		.cls = o->cls,
 		.timed_out = o->timed_out,
 		.limited = o->http_status == 429,
 		.hint_ms = o->retry_after_ms,
 	};
+}
+
+static void
+plan_next(struct hf_turn *t, const struct outcome *o)
+{
+	const struct hf_plan_failure f = turn_plan_failure(o);
 	struct hf_plan_step s;
 	struct hf_error e = { 0 };
 	struct timeval wait;
@@ -199,16 +205,25 @@ is_empty(const struct hf_turn *t, const struct hf_attempt *a)
 	    a->finish == HF_FINISH_STOP;
 }
 
-static void
-log_failed(const struct hf_turn *t, const struct outcome *o)
+void
+turn_note_failure(const struct hf_turn *t, const struct hf_attempt *a,
+    const struct hf_attempt_end *end)
 {
+	count_failure(t, a->outcome.cls);
 	hf_log(HF_LOG_INFO,
 	    "turn: attempt_failed turn=%s n=%d target=%s "
 	    "class=%s reason=%s status=%d total_ms=%lld delivered=%zu",
-	    t->id.s, t->last.n, t->in.route->target[t->target]->name,
-	    t->last.cls, o->reason, o->http_status,
-	    (long long)t->last.total_us / 1000,
+	    t->id.s, end->n, t->in.route->target[a->target]->name, end->cls,
+	    end->reason, end->http_status, (long long)end->total_us / 1000,
 	    t->started ? turn_text_size(t) : (size_t)0);
+}
+
+/* Can another target be asked, or is one being asked? */
+static bool
+somebody_else(const struct hf_turn *t)
+{
+	return t->hedge.state != HEDGE_NONE ||
+	    hf_plan_has_next(&t->plan, hf_now_us());
 }
 
 /* Go on after a failure: with the next target; with the same one, if it only
@@ -241,19 +256,27 @@ void
 turn_attempt_ended(struct hf_attempt *a)
 {
 	struct hf_turn *t = a->t;
-	struct outcome o = a->outcome;
 	struct hf_buf *own[] = { &a->outcome.message, &a->outcome.code,
 		&a->outcome.type, &a->outcome.param };
-	bool refused = a->prefill && o.cls == HF_CLASS_CALLER && !a->useful;
-	bool may = turn_may_continue(t, o.cls);
+	bool refused, may;
+	struct outcome o;
 
-	if (o.cls == HF_CLASS_NONE && is_empty(t, a) &&
-	    hf_plan_has_next(&t->plan, hf_now_us())) {
-		/* Nothing was said, and somebody else can be asked. */
-		o.cls = a->outcome.cls = HF_CLASS_PROVIDER;
-		o.reason = a->outcome.reason = "empty_answer";
+	if (t->hedge.state == HEDGE_OPENING)
+		return; /* hedge.c looks again when that is settled */
+	if (a->outcome.cls == HF_CLASS_NONE && is_empty(t, a) &&
+	    somebody_else(t)) {
+		/* Nothing was said. */
+		a->outcome.cls = HF_CLASS_PROVIDER;
+		a->outcome.reason = "empty_answer";
 	}
+	if (hedge_ended(a))
+		return;
+	o = a->outcome;
+	refused = a->prefill && o.cls == HF_CLASS_CALLER && !a->useful;
+	may = turn_may_continue(t, o.cls);
 	turn_fill_end(t, a);
+	if (o.cls != HF_CLASS_NONE)
+		turn_note_failure(t, a, &t->last);
 	for (size_t i = 0; i < hf_countof(own); i++)
 		*own[i] = (struct hf_buf){ 0 };
 	attempt_detach(a);
@@ -265,8 +288,6 @@ turn_attempt_ended(struct hf_attempt *a)
 	} else {
 		turn_forget_held(t);
 		evtimer_del(t->flush);
-		count_failure(t, o.cls);
-		log_failed(t, &o);
 		go_on(t, &o, refused, may);
 	}
 	hf_buf_free(&o.message);

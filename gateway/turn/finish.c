@@ -181,6 +181,7 @@ turn_finish(struct hf_turn *t)
 			fill_long(t, &f);
 		f.finish_reason = hf_finish_name(t->answer.finish);
 		f.status = 200;
+		f.close_rest = t->n_unclosed > 0;
 		rc = hf_store_finish(t->env->store, &f, on_finished, t, &e);
 	}
 	if (rc < 0) {

@@ -64,7 +64,8 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 static void
 turn_free(struct hf_turn *t)
 {
-	HF_CHECK(t->pending == 0 && t->attempt == NULL && !t->on_queue);
+	HF_CHECK(t->pending == 0 && t->attempt == NULL && !t->on_queue &&
+	    t->hedge.state == HEDGE_NONE);
 	event_free(t->timer);
 	event_free(t->later);
 	event_free(t->flush);

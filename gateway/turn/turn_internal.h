@@ -66,6 +66,7 @@ struct hf_attempt {
 	bool prefill;	     /* goes on with a prefilled message */
 	bool stream;	     /* a stream was asked for */
 	bool useful;	     /* a useful delta arrived */
+	bool unhedged;	     /* nobody may be called beside it */
 	bool over;	     /* outcome is set */
 	bool done;	     /* terminal marker seen */
 	int64_t finish_us;   /* when the finish was said; 0: not yet */
@@ -74,6 +75,22 @@ struct hf_attempt {
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	struct outcome outcome;
 	int64_t bytes_out, bytes_in;
+};
+
+/*
+ * A second call beside one that is late.  Its row is opened while the first
+ * call goes on, then it is made; the first useful delta of either decides.
+ */
+enum hedge_state {
+	HEDGE_NONE,
+	HEDGE_OPENING, /* its row is on its way to disk */
+	HEDGE_OPEN     /* it has a row, and is called */
+};
+
+struct hedge {
+	enum hedge_state state;
+	unsigned n, target;
+	struct hf_attempt *attempt; /* if OPEN */
 };
 
 struct hf_turn {
@@ -116,6 +133,9 @@ struct hf_turn {
 	struct hf_attempt *attempt; /* current, or NULL */
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
 	unsigned open_n;	    /* whose row is open; 0: none */
+	struct hedge hedge;
+	unsigned n_unclosed; /* rows of race's losers whose closing is not
+			      * known to be on disk */
 
 	/* the answer */
 	struct hf_answer answer;
@@ -211,6 +231,25 @@ int turn_build(struct hf_turn *t, const struct hf_conf_target *target,
 /* failover.c */
 void turn_rebuild(struct hf_turn *t);	       /* begins REBUILDING */
 void turn_attempt_ended(struct hf_attempt *a); /* acts on the outcome */
+/* An attempt failed: count and log it; what the plan is told. */
+void turn_note_failure(const struct hf_turn *t, const struct hf_attempt *a,
+    const struct hf_attempt_end *end);
+struct hf_plan_failure turn_plan_failure(const struct outcome *o);
+
+/* hedge.c */
+/* The turn makes its first call: its share of the route's budget. */
+void hedge_pay(const struct hf_turn *t);
+/* When somebody is to be called beside it; INT64_MAX: never. */
+int64_t hedge_due(const struct hf_attempt *a);
+/* That time has come. */
+void hedge_start(struct hf_attempt *a);
+/* This one has something to say: if there are two, the other one is ended. */
+void hedge_decide(struct hf_attempt *winner);
+/* An attempt is over.  True: the other one goes on alone, nothing is to be
+ * done. */
+bool hedge_ended(struct hf_attempt *a);
+/* The turn ends: so does a second call. */
+void hedge_cancel(struct hf_turn *t, const char *cls, const char *reason);
 
 /* attempt.c */
 void turn_call(struct hf_turn *t); /* builds and calls */
@@ -226,6 +265,7 @@ void turn_cancel_attempt(
     struct hf_turn *t, enum hf_class cls, const char *reason);
 void turn_begin_response(struct hf_turn *t);
 void turn_deliver(struct hf_turn *t, const struct hf_event *ev);
+void attempt_arm(struct hf_attempt *a); /* its deadlines have changed */
 void attempt_detach(struct hf_attempt *a);
 void attempts_cut(struct hf_turn_env *env);
 

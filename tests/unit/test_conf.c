@@ -450,6 +450,8 @@ test_streams(void **state)
 	assert_int_equal(call->min_chars_per_s, 0);
 	assert_int_equal(call->rate_window_ms, 10000);
 	assert_int_equal(call->prefill, HF_PREFILL_NONE);
+	assert_int_equal(call->hedge_after_ms, 0);
+	assert_int_equal(r->hedge_budget_percent, 10);
 	assert_int_equal(r->continuation, HF_CONTINUE_INSTRUCTION);
 	assert_string_equal(r->continuation_text,
 	    "The previous assistant "
@@ -464,12 +466,16 @@ test_streams(void **state)
 	c = good(
 	    "provider p { dialect = openai base_url = http://h\n"
 	    "  idle_ms = 1 min_chars_per_s = 2 rate_window_ms = 300\n"
-	    "  prefill = deepseek }\n"
-	    "target p/m { idle_ms = 0 prefill = partial }\n"
+	    "  prefill = deepseek hedge_after_ms = 400 }\n"
+	    "target p/m { idle_ms = 0 prefill = partial hedge_after_ms = 7 }\n"
 	    "route r { targets = {p/m, p/n} continuation = hidden\n"
 	    "  continuation_text = \"Weiter, bitte: \\\"genau\\\" hier.\"\n"
 	    "  release = clause on_disconnect = finish heartbeat_ms = 9 }\n"
-	    "route s { targets = {p/m} continuation = off release = token }");
+	    "route s { targets = {p/m} continuation = off release = token\n"
+	    "  hedge_budget_percent = 100 }");
+	assert_int_equal(c->target[0].call.hedge_after_ms, 7);
+	assert_int_equal(c->target[1].call.hedge_after_ms, 400);
+	assert_int_equal(c->route[1].hedge_budget_percent, 100);
 	assert_int_equal(c->target[0].call.idle_ms, 0);
 	assert_int_equal(c->target[0].call.min_chars_per_s, 2);
 	assert_int_equal(c->target[0].call.rate_window_ms, 300);
@@ -535,6 +541,9 @@ test_streams_refused(void **state)
 	bad(PROVIDER "route r { targets = {p/m}\nrelease = words }",
 	    "t.conf:3: route.release: unusable value 'words'; expected word, "
 	    "token or clause");
+	bad(PROVIDER "route r { targets = {p/m}\nhedge_budget_percent = 101 }",
+	    "t.conf:3: route.hedge_budget_percent: unusable value '101'; "
+	    "expected an integer, 0 to 100");
 	bad(PROVIDER "route r { targets = {p/m}\ncontinuation_text = \"\" }",
 	    "t.conf:3: route.continuation_text: unusable value; expected "
 	    "printable text of 1 to 2000 bytes");
@@ -680,6 +689,12 @@ test_warnings(void **state)
 	    "50 ms\n"
 	    "5 route r: later targets are not told the conversation; this is "
 	    "for measurements\n");
+	warned("provider p { dialect = openai\nbase_url = http://localhost\n"
+	       "first_token_ms = 400\nhedge_after_ms = 399 }\n"
+	       "route r { targets = {p/m, p/n} }\n"
+	       "target p/m {\nhedge_after_ms = 400 }\n",
+	    "7 target p/m: hedge_after_ms (400) is not below first_token_ms "
+	    "(400), which ends the attempt before\n");
 }
 
 /* A route may stand before the provider that it names. */
