@@ -1,4 +1,5 @@
-EXTRA_DIST += bench/demo.sh bench/deadlines.py docs/design/bench.md
+EXTRA_DIST += bench/demo.sh bench/deadlines.py bench/hedge.py \
+	docs/design/bench.md
 dist_man_MANS += docs/man/continuitybench.1
 
 noinst_LIBRARIES += libbench.a

@@ -1,6 +1,7 @@
 """Hedging: when a target says nothing for hedge_after_ms the next one is
 called beside it; the first useful delta wins, the loser is hung up on and
 recorded, and none of its bytes is anywhere; within a budget."""
+import copy
 import itertools
 import json
 import os
@@ -10,8 +11,10 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
+sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "bench"))
 import client
 import dialect as words
+import hedge
 import provider
 import tap
 import validate
@@ -31,8 +34,8 @@ _n = itertools.count(1)
 def make():
     conf = Config(workers=2, flush_ms=20)
     for n, p in zip("abc", ALL):
-        conf.provider(n, p, first_token_ms=8000, idle_ms=3000,
-                      hedge_after_ms=AFTER)
+        conf.provider(n, p, first_token_ms=max(8000, AFTER * 8),
+                      idle_ms=max(3000, AFTER * 8), hedge_after_ms=AFTER)
     conf.target("c/never", hedge_after_ms=0)
     conf.target("b/calm", hedge_after_ms=0)
     conf.target("a/patient", first_token_ms=AFTER + 250)
@@ -51,7 +54,7 @@ def make():
     conf.route("beats", ["a/x", "b/y"], hedge_budget_percent=100,
                heartbeat_ms=100)
     conf.route("hurry", ["a/x", "b/y"], hedge_budget_percent=100,
-               deadline_ms=1200)
+               deadline_ms=AFTER * 5)
     return Daemon(conf).start()
 
 
@@ -680,6 +683,54 @@ def budget(t):
          "which turns were hedged")
     t.eq(grew(d, before), (7, 7, 15), "counters")
     t.eq(len(B.requests), 7, "calls of the second")
+
+
+@tap.case("200 turns, one in twenty late: few are slow, no loser is heard",
+          180)
+def load(t):
+    scale = max(1, tap.SCALE)
+    # bench/hedge.py has the full size.
+    small = hedge.Load(turns=200, sessions=20, slow_ms=int(2500 * scale),
+                       fast_ms=20, hedge_ms=int(400 * scale),
+                       limit_ms=int(1800 * scale))
+    out = hedge.run(small, True)
+    t.eq(hedge.check(small, out), [], "problems")
+    # Without hedging 10 are.
+    t.ok(out.slow(small.limit_ms) <= 4, "%d turns were slow" % out.slow(
+        small.limit_ms))
+    t.ok(out.counters["hedges_won"] >= 6, "hedges: %r" % out.counters)
+    late = out.late_ms()
+    t.ok(late[len(late) // 2] < 250 * scale, "hung up on: %r ms" % late)
+
+    # The checks see what they are for.
+    def wrong(change):
+        bad = copy.deepcopy(out)
+        change(bad)
+        t.ok(hedge.check(small, bad), "unseen: %s" % change.__name__)
+
+    def foreign_word(bad):
+        turn = next(iter(bad.text))
+        name = (hedge.BRAVO if bad.text[turn].startswith(hedge.ALPHA)
+                else hedge.ALPHA)
+        bad.text[turn] += hedge.words_of(name, turn)[0]
+        bad.stored = {s: [bad.text[n] for n in small.turns_of(s)]
+                      for s in bad.stored}
+
+    def stored_otherwise(bad):
+        bad.stored[3][2] += " "
+
+    def not_hung_up_on(bad):
+        for c in bad.calls:
+            c.left_at = None
+
+    def asked_twice(bad):
+        bad.calls.append(bad.calls[0])
+
+    def miscounted(bad):
+        bad.counters["hedges_won"] -= 1
+    for change in (foreign_word, stored_otherwise, not_hung_up_on,
+                   asked_twice, miscounted):
+        wrong(change)
 
 
 @tap.case("nothing was refused by the strict providers")
