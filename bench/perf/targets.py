@@ -73,6 +73,7 @@ provider "mock" {
 route "perf" {
 	targets = {"mock/perf"}
 }
+%(extra)s
 """
 
 
@@ -86,18 +87,23 @@ def free_port():
         return s.getsockname()[1]
 
 
+def prefer():
+    """Gives this process the priority of what is measured."""
+    if NICE:
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
+        try:	# where each session is a group of its own
+            with open("/proc/self/autogroup", "w") as f:
+                f.write(str(NICE))
+        except OSError:
+            pass
+
+
 def pin(cpus):
     """What a child does before it becomes a program of the measurement."""
     def before():
         if cpus:
             os.sched_setaffinity(0, cpus)
-        if NICE:
-            os.nice(NICE)
-            try:	# where each session is a group of its own
-                with open("/proc/self/autogroup", "w") as f:
-                    f.write(str(NICE))
-            except OSError:
-                pass
+        prefer()
     return before
 
 
@@ -114,6 +120,11 @@ class Process:
     def pids(self):
         return machine.tree(self.popen.pid)
 
+    def said(self):
+        """The end of what it wrote."""
+        with open(self.log) as f:
+            return f.read()[-2000:]
+
     def wait_port(self, port):
         end = time.monotonic() + READY_S
         while time.monotonic() < end:
@@ -124,9 +135,8 @@ class Process:
                 return
             except OSError:
                 time.sleep(0.01)
-        with open(self.log) as f:
-            raise Failure("%s did not start: %s" % (
-                os.path.basename(self.popen.args[0]), f.read()[-2000:]))
+        raise Failure("%s did not start: %s" % (
+            os.path.basename(self.popen.args[0]), self.said()))
 
     def stop(self):
         """Ends the tree: in order, and after a while by force."""
@@ -201,7 +211,7 @@ class Nginx(Process):
 class Holdfast(Process):
     def __init__(self, program, upstream, directory, workers=1,
                  cpus=PROXY_CPU, synchronous="full",
-                 upstream_stream="client"):
+                 upstream_stream="client", extra=""):
         self.dir = os.path.join(directory, "hf.%d" % time.monotonic_ns())
         os.mkdir(self.dir)
         self.port = free_port()
@@ -210,7 +220,7 @@ class Holdfast(Process):
             f.write(HOLDFAST % {
                 "workers": workers, "dir": self.dir, "port": self.port,
                 "upstream": upstream, "synchronous": synchronous,
-                "upstream_stream": upstream_stream})
+                "upstream_stream": upstream_stream, "extra": extra})
         super().__init__([program, "-c", conf], cpus, self.dir + "/out")
         self.wait_port(self.port)
         self._wait_ready(workers)
