@@ -7,6 +7,7 @@ STORE_FIXTURE = tests/unit/store_fixture.c tests/unit/store_fixture.h
 STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_io \
 	tests/unit/test_store_keep \
 	tests/unit/test_store_lease tests/unit/test_store_schema \
+	tests/unit/test_store_power \
 	tests/unit/test_store_seal tests/unit/test_store_turn
 check_PROGRAMS += $(STORE_TESTS)
 TESTS += $(STORE_TESTS)
@@ -27,6 +28,10 @@ tests_unit_test_store_lease_SOURCES = tests/unit/test_store_lease.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_lease_CFLAGS = $(STORE_TEST_CFLAGS)
 tests_unit_test_store_lease_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_power_SOURCES = tests/unit/test_store_power.c \
+	tests/unit/store_vfs.c tests/unit/store_vfs.h $(STORE_FIXTURE)
+tests_unit_test_store_power_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_power_LDADD = $(STORE_TEST_LIBS)
 tests_unit_test_store_schema_SOURCES = tests/unit/test_store_schema.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_schema_CFLAGS = $(STORE_TEST_CFLAGS)

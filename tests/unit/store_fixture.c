@@ -24,8 +24,6 @@ void
 fx_open(struct fx *f)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct hf_recovered r;
-	uint64_t boot;
 
 	memset(f, 0, sizeof(*f));
 	snprintf(f->dir, sizeof(f->dir), "%s/hfstoreXXXXXX",
@@ -33,6 +31,15 @@ fx_open(struct fx *f)
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->db, sizeof(f->db), "%s/db", f->dir);
 	snprintf(f->key, sizeof(f->key), "%s/db.key", f->dir);
+	fx_reopen(f);
+}
+
+void
+fx_reopen(struct fx *f)
+{
+	struct hf_recovered r;
+	uint64_t boot;
+
 	assert_int_equal(hf_shm_create(&f->shm[0], NULL, &f->e), 0);
 	for (unsigned i = 0; i < FX_SLOTS; i++) {
 		f->shm[i] = f->shm[0];

@@ -20,7 +20,9 @@ struct fx {
 	struct hf_error e; /* of the last failure */
 };
 
-void fx_open(struct fx *f);  /* migrated, recovered, no store open */
+void fx_open(struct fx *f); /* migrated, recovered, no store open */
+/* The same with the files of f->dir, f->db and f->key as they are. */
+void fx_reopen(struct fx *f);
 void fx_close(struct fx *f); /* and remove the folder */
 struct hf_store *fx_store(struct fx *f, unsigned slot);
 /* The worker in 'slot' dies: its incarnation ends.  (Its struct hf_store

@@ -13,9 +13,11 @@
 struct file {
 	sqlite3_file base;  /* what the library sees */
 	sqlite3_file *real; /* in the memory behind this struct */
+	const char *name;   /* NULL: a temporary file */
 };
 
 struct vfs_watch vfs_watch;
+const struct vfs_recorder *_Atomic vfs_recorder;
 
 static sqlite3_vfs *real_vfs;
 
@@ -23,6 +25,20 @@ static sqlite3_file *
 real(sqlite3_file *f)
 {
 	return ((struct file *)f)->real;
+}
+
+/* Who is to be told about this file; one look, since it may change. */
+static const struct vfs_recorder *
+recorder_of(sqlite3_file *f)
+{
+	return ((struct file *)f)->name == NULL ? NULL :
+						  atomic_load(&vfs_recorder);
+}
+
+static const char *
+name_of(sqlite3_file *f)
+{
+	return ((struct file *)f)->name;
 }
 
 static bool
@@ -56,26 +72,42 @@ do_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 static int
 do_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
+	const struct vfs_recorder *r = recorder_of(f);
+
 	if (fails()) {
 		/* Half of it got there. */
 		real(f)->pMethods->xWrite(real(f), p, n / 2, at);
 		return vfs_watch.fail_code;
 	}
+	if (r != NULL)
+		r->write(r->arg, name_of(f), p, n, at);
 	return real(f)->pMethods->xWrite(real(f), p, n, at);
 }
 
 static int
 do_truncate(sqlite3_file *f, sqlite3_int64 size)
 {
-	return fails() ? SQLITE_IOERR_TRUNCATE :
-			 real(f)->pMethods->xTruncate(real(f), size);
+	const struct vfs_recorder *r = recorder_of(f);
+
+	if (fails())
+		return SQLITE_IOERR_TRUNCATE;
+	if (r != NULL)
+		r->truncate(r->arg, name_of(f), size);
+	return real(f)->pMethods->xTruncate(real(f), size);
 }
 
 static int
 do_sync(sqlite3_file *f, int flags)
 {
-	return fails() ? SQLITE_IOERR_FSYNC :
-			 real(f)->pMethods->xSync(real(f), flags);
+	const struct vfs_recorder *r = recorder_of(f);
+	int rc;
+
+	if (fails())
+		return SQLITE_IOERR_FSYNC;
+	rc = real(f)->pMethods->xSync(real(f), flags);
+	if (rc == SQLITE_OK && r != NULL)
+		r->sync(r->arg, name_of(f));
+	return rc;
 }
 
 static int
@@ -188,6 +220,7 @@ do_open(
 
 	(void)vfs;
 	file->real = (sqlite3_file *)(void *)(file + 1);
+	file->name = name;
 	rc = real_vfs->xOpen(real_vfs, name, file->real, flags, out);
 	file->base.pMethods = file->real->pMethods == NULL ? NULL : &methods;
 	return rc;

@@ -25,6 +25,18 @@ struct vfs_watch {
 
 extern struct vfs_watch vfs_watch;
 
+/* Told of what goes to a file, before it does, and that a sync is done; any
+ * thread.  'name' is that of the open call and lives as long as the file is
+ * open.  NULL: nobody. */
+struct vfs_recorder {
+	void (*write)(
+	    void *arg, const char *name, const void *p, int n, int64_t at);
+	void (*truncate)(void *arg, const char *name, int64_t size);
+	void (*sync)(void *arg, const char *name);
+	void *arg;
+};
+extern const struct vfs_recorder *_Atomic vfs_recorder;
+
 /* Before the first database is opened. */
 void vfs_register(void);
 
