@@ -33,6 +33,8 @@ struct call {
 	struct hf_call_result result;
 	hf_called_fn fn;
 	void *arg;
+	size_t leave_at;
+	unsigned leave_ms;
 	struct call *next; /* spare or waiting */
 };
 
@@ -94,6 +96,10 @@ on_data(char *p, size_t size, size_t n, void *arg)
 			k->silence_us = now - k->text_us;
 		k->text_us = now;
 	}
+	if (k->leave_at > 0 && k->reader.text.size >= k->leave_at) {
+		k->result.left = true;
+		return 0; /* ends the transfer */
+	}
 	return size * n;
 }
 
@@ -148,16 +154,17 @@ set_options(struct call *k)
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_data);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, k);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, k);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, c->conf.timeout_ms);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+	    k->leave_ms > 0 ? (long)k->leave_ms : c->conf.timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	if (c->conf.local)
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 }
 
-void
-hf_client_call(struct hf_client *c, const char *session, const char *key,
-    struct hf_str body, hf_called_fn fn, void *arg)
+/* One that was used before, or a new one. */
+static struct call *
+take_call(struct hf_client *c)
 {
 	struct call *k = c->spare;
 	CURL *easy;
@@ -171,22 +178,45 @@ hf_client_call(struct hf_client *c, const char *session, const char *key,
 		easy = curl_easy_init();
 		HF_CHECK(easy != NULL);
 	}
-	*k = (struct call){ .client = c, .easy = easy, .fn = fn, .arg = arg };
-	k->body = hf_xstrndup(body.p, body.size);
-	k->size = body.size;
-	add_header(k, "Content-Type", "application/json");
-	if (session != NULL)
-		add_header(k, "X-Holdfast-Session", session);
-	if (key != NULL)
-		add_header(k, "Idempotency-Key", key);
-	if (c->conf.api_key != NULL) {
-		char value[480];
+	*k = (struct call){ .client = c, .easy = easy };
+	return k;
+}
 
-		snprintf(value, sizeof(value), "Bearer %s", c->conf.api_key);
+static void
+add_headers(struct call *k, const struct hf_call_request *rq)
+{
+	const char *api_key = k->client->conf.api_key;
+	char value[480];
+
+	add_header(k, "Content-Type", "application/json");
+	if (rq->session != NULL)
+		add_header(k, "X-Holdfast-Session", rq->session);
+	if (rq->key != NULL)
+		add_header(k, "Idempotency-Key", rq->key);
+	if (rq->full)
+		add_header(k, "X-Holdfast-History", "full");
+	if (rq->retry)
+		add_header(k, "X-Stainless-Retry-Count", "1");
+	if (api_key != NULL) {
+		snprintf(value, sizeof(value), "Bearer %s", api_key);
 		add_header(k, "Authorization", value);
 	}
 	/* No "Expect: 100-continue": it would cost a round trip. */
 	add_header(k, "Expect", "");
+}
+
+void
+hf_client_call(struct hf_client *c, const struct hf_call_request *rq)
+{
+	struct call *k = take_call(c);
+
+	k->fn = rq->fn;
+	k->arg = rq->arg;
+	k->leave_at = rq->leave_at;
+	k->leave_ms = rq->leave_ms;
+	k->body = hf_xstrndup(rq->body.p, rq->body.size);
+	k->size = rq->body.size;
+	add_headers(k, rq);
 	set_options(k);
 	k->began_us = hf_now_us();
 	c->active++;
@@ -250,6 +280,8 @@ finish(struct call *k, CURLcode code)
 	curl_multi_remove_handle(c->multi, k->easy);
 	if (code != CURLE_OK && k->reader.stream && k->reader.done)
 		code = CURLE_OK; /* clients read up to [DONE] */
+	if (code == CURLE_OPERATION_TIMEDOUT && k->leave_ms > 0)
+		k->result.left = true;
 	if (broke(code) && try_again(k, now))
 		return;
 	k->result.status = (int)status;

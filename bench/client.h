@@ -36,6 +36,7 @@ struct hf_call_result {
 	json_t *calls;	  /* as in reader.h, or NULL */
 	struct hf_marks marks;
 	double silence_ms; /* the longest pause within the text */
+	bool left;	   /* as the call asked to: not an error */
 };
 
 /* Runs inside hf_client_run(); may start further calls.  'r' and what is in
@@ -44,10 +45,19 @@ typedef void (*hf_called_fn)(void *arg, const struct hf_call_result *r);
 
 struct hf_client *hf_client_new(const struct hf_client_conf *c);
 void hf_client_free(struct hf_client *c);
-/* Start a call; 'body' is copied.  'session' goes into X-Holdfast-Session,
- * 'key' (or NULL) into Idempotency-Key. */
-void hf_client_call(struct hf_client *c, const char *session, const char *key,
-    struct hf_str body, hf_called_fn fn, void *arg);
+struct hf_call_request {
+	struct hf_str body;
+	const char *session; /* X-Holdfast-Session, or NULL */
+	const char *key;     /* Idempotency-Key, or NULL */
+	bool full;	     /* say that the list is the whole history */
+	bool retry;	     /* say that it is one, as SDKs do */
+	size_t leave_at;     /* leave when so much text came; 0: never */
+	unsigned leave_ms;   /* ... or after this time; 0: never */
+	hf_called_fn fn;
+	void *arg;
+};
+/* Start a call; all of it is copied. */
+void hf_client_call(struct hf_client *c, const struct hf_call_request *rq);
 /* Call 'fn' each 'ms' milliseconds while hf_client_run() runs; one only. */
 void hf_client_tick(
     struct hf_client *c, unsigned ms, void (*fn)(void *), void *arg);

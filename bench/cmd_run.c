@@ -5,13 +5,16 @@
 
 #include "bench/cmd.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/check.h"
+#include "bench/format.h"
 #include "bench/judge.h"
 #include "bench/killer.h"
 #include "bench/launch.h"
@@ -191,24 +194,21 @@ passed(const struct hf_report *r, json_t *report, double require)
 	return ok;
 }
 
-/* 'log': what the providers received, or NULL. */
+/* The report, new, and whether it passed.  'log': what the providers received,
+ * or NULL. */
 static int
-conclude(struct hf_report *r, const struct hf_run_options *o, const char *log)
+conclude(struct hf_report *r, const struct hf_run_options *o, const char *log,
+    json_t **out)
 {
 	json_t *report = hf_report_json(r);
-	int rc = HF_EXIT_OK;
 	struct hf_error e;
 
 	if (log != NULL && hf_report_transcripts(report, log, &e) != 0)
 		fprintf(stderr, "continuitybench: %s\n", e.text);
 	if (o->json == NULL || strcmp(o->json, "-") != 0)
 		hf_report_text(stdout, report);
-	if (o->json != NULL)
-		rc = write_json(o->json, report);
-	if (!passed(r, report, o->require))
-		rc = HF_EXIT_FAILED;
-	json_decref(report);
-	return rc;
+	*out = report;
+	return passed(r, report, o->require) ? HF_EXIT_OK : HF_EXIT_FAILED;
 }
 
 /* After kills: is what the store holds still sound? */
@@ -230,8 +230,8 @@ verify(struct hf_launch *l, struct hf_report *r)
 }
 
 static int
-play_and_judge(
-    const struct hf_run_options *o, struct hf_play_conf *c, struct hf_launch *l)
+play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
+    struct hf_launch *l, json_t **out)
 {
 	struct hf_plays plays = { 0 };
 	struct hf_report r = { .conf = c,
@@ -265,7 +265,7 @@ play_and_judge(
 		rc = HF_EXIT_FAILED;
 	} else {
 		hf_judge_blame(c, &plays, r.log_judged, &r.counts);
-		rc = conclude(&r, o, log);
+		rc = conclude(&r, o, log, out);
 	}
 	if (status != 0) {
 		fprintf(stderr,
@@ -299,6 +299,92 @@ raise_limit(void)
 	setrlimit(RLIMIT_NOFILE, &rl);
 }
 
+static void
+configure(struct hf_play_conf *c, const struct hf_run_options *o,
+    const struct hf_suite *suite)
+{
+	c->suite = suite;
+	c->n_run = (unsigned)(o->runs != 0 ? o->runs : default_runs(o));
+	c->concurrency = o->concurrency != 0 ? (unsigned)o->concurrency :
+	    suite->concurrency != 0	     ? suite->concurrency :
+					       DEFAULT_CONCURRENCY;
+	c->full_history = o->full_history;
+	c->stream = o->stream || suite->stream;
+	c->retries = (unsigned)o->retries;
+	c->idempotency_key = o->idempotency_key;
+	c->local = o->target == NULL;
+	c->timeout_ms = (long)o->timeout_ms;
+	c->quiet = o->quiet;
+	c->api_key = o->api_key_env == NULL ? NULL : getenv(o->api_key_env);
+	c->url = o->target;
+}
+
+/* One suite; *report (new) stays NULL if there is none. */
+static int
+run_suite(struct hf_run_options *o, json_t **report)
+{
+	struct hf_suite *suite = choose_suite(o);
+	struct hf_play_conf c = { 0 };
+	struct hf_launch l = { 0 };
+	struct hf_error e;
+	int rc;
+
+	if (suite == NULL)
+		return HF_EXIT_USAGE;
+	if (!choose_systems(o, &c)) {
+		fputs("continuitybench: no such system\n", stderr);
+		hf_suite_free(suite);
+		return HF_EXIT_USAGE;
+	}
+	configure(&c, o, suite);
+	rc = o->target == NULL ? launch(&l, suite, o, &e) : 0;
+	if (rc != 0) {
+		fprintf(stderr, "continuitybench: %s\n", e.text);
+		rc = HF_EXIT_UNREACHABLE;
+	} else {
+		if (o->target == NULL)
+			c.url = l.url;
+		rc = play_and_judge(o, &c, &l, report);
+	}
+	hf_launch_close(&l);
+	hf_suite_free(suite);
+	return rc;
+}
+
+/* All suites, one after the other; the worst of their exit codes. */
+static int
+run_all(const struct hf_run_options *o, json_t **out)
+{
+	json_t *suites = json_object(), *report;
+	int rc = HF_EXIT_OK, one;
+
+	for (unsigned i = 0; i < hf_n_suite_kinds; i++) {
+		struct hf_run_options this = *o;
+		char *keep = NULL;
+
+		this.suite = hf_suite_kinds[i].name;
+		if (!hf_suite_kinds[i].sized)
+			this.size = 0;
+		if (o->keep != NULL) {
+			if (mkdir(o->keep, 0700) != 0 && errno != EEXIST)
+				fprintf(stderr, "continuitybench: %s: %s\n",
+				    o->keep, strerror(errno));
+			keep = hf_format("%s/%s", o->keep, this.suite);
+			this.keep = keep;
+		}
+		report = NULL;
+		one = run_suite(&this, &report);
+		if (o->json == NULL || strcmp(o->json, "-") != 0)
+			printf("suite %s: exit %d\n\n", this.suite, one);
+		if (report != NULL)
+			json_object_set_new(suites, this.suite, report);
+		rc = one > rc ? one : rc;
+		free(keep);
+	}
+	*out = json_pack("{s:i,s:o}", "schema", 1, "suites", suites);
+	return rc;
+}
+
 int
 hf_cmd_run(int argc, char **argv)
 {
@@ -309,48 +395,20 @@ hf_cmd_run(int argc, char **argv)
 		.first_token_ms = 500,
 		.idle_ms = 400,
 		.timeout_ms = 60000 };
-	struct hf_play_conf c = { 0 };
-	struct hf_suite *suite;
-	struct hf_launch l = { 0 };
-	struct hf_error e;
+	json_t *report = NULL;
 	int rc = hf_run_options(&o, argc, argv);
 
 	if (rc >= 0)
 		return rc;
-	suite = choose_suite(&o);
-	if (suite == NULL)
-		return HF_EXIT_USAGE;
-	if (!choose_systems(&o, &c)) {
-		fputs("continuitybench: no such system\n", stderr);
-		hf_suite_free(suite);
-		return HF_EXIT_USAGE;
-	}
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
-	c.suite = suite;
-	c.n_run = (unsigned)(o.runs != 0 ? o.runs : default_runs(&o));
-	c.concurrency = o.concurrency != 0 ? (unsigned)o.concurrency :
-	    suite->concurrency != 0	   ? suite->concurrency :
-					     DEFAULT_CONCURRENCY;
-	c.full_history = o.full_history;
-	c.stream = o.stream || suite->stream;
-	c.retries = (unsigned)o.retries;
-	c.idempotency_key = o.idempotency_key;
-	c.local = o.target == NULL;
-	c.timeout_ms = (long)o.timeout_ms;
-	c.quiet = o.quiet;
-	c.api_key = o.api_key_env == NULL ? NULL : getenv(o.api_key_env);
-	c.url = o.target;
-	rc = o.target == NULL ? launch(&l, suite, &o, &e) : 0;
-	if (rc != 0) {
-		fprintf(stderr, "continuitybench: %s\n", e.text);
-		rc = HF_EXIT_UNREACHABLE;
-	} else {
-		if (o.target == NULL)
-			c.url = l.url;
-		rc = play_and_judge(&o, &c, &l);
-	}
-	hf_launch_close(&l);
-	hf_suite_free(suite);
+	if (o.suite != NULL && strcmp(o.suite, "all") == 0)
+		rc = run_all(&o, &report);
+	else
+		rc = run_suite(&o, &report);
+	if (report != NULL && o.json != NULL &&
+	    write_json(o.json, report) != HF_EXIT_OK)
+		rc = HF_EXIT_FAILED;
+	json_decref(report);
 	return rc;
 }

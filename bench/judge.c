@@ -194,7 +194,8 @@ judge_entry(struct judge *j, json_t *entry)
 	struct hf_play *p = find_play(j, entry);
 	int provider = hf_suite_listener(
 	    j->conf->suite, hf_json_str(json_object_get(entry, "provider")));
-	bool refused = json_object_get(entry, "refused") != NULL, later;
+	bool refused = json_object_get(entry, "refused") != NULL;
+	bool later, growing;
 	const char *wrong;
 	unsigned foreign = 0;
 	size_t i;
@@ -217,6 +218,9 @@ judge_entry(struct judge *j, json_t *entry)
 	    j->bleed, hf_json_str(json_object_get(m, "text")), p->c, p->canary);
 	later = is_later(j, p, provider);
 	turn = turn_of(j, p, later, view);
+	growing = turn < 0;
+	if (growing)
+		turn = hf_conv_growing(p->c, hf_view_last_user(view));
 	if (turn < 0)
 		wrong = "the last message is not of this conversation";
 	else if (off_script(p, (unsigned)turn))
@@ -237,7 +241,7 @@ judge_entry(struct judge *j, json_t *entry)
 		add_example(j, p, wrong != NULL ? wrong : "bleed", entry);
 	if (refused)
 		j->n->refused_prefills++;
-	else if (turn >= 0)
+	else if (turn >= 0 && !growing)
 		judge_turn(j, p, (unsigned)turn, (unsigned)provider, entry);
 }
 

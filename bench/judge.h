@@ -48,6 +48,7 @@ unsigned hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 	X(STATELESS, "stateless") /* the same, by design */                 \
 	X(STREAM, "stream")	  /* it ended in an error, or has not one   \
 				   * of each mark */                        \
+	X(RETRY, "retry")	  /* the same request got another answer */ \
 	X(CALLS, "calls")	  /* right parts, but not just the calls */ \
 	X(SEAM, "seam")		  /* right parts, wrongly joined */         \
 	X(MODEL, "model")	  /* right history, wrong answer */         \
@@ -84,6 +85,7 @@ struct hf_tally {
 	unsigned outcomes[HF_OUTCOME_COUNT];
 	unsigned texts;	      /* that were compared, also of other turns */
 	struct hf_seam words; /* what is wrong with them */
+	unsigned differing;   /* answers to the same request that were others */
 	unsigned calls_wrong; /* turns without just the calls they need */
 	unsigned streams;     /* answered */
 	struct hf_marks marks;

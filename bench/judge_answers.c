@@ -53,24 +53,50 @@ hf_play_wrong(struct hf_play *p, unsigned turn)
 
 /* --- one turn ------------------------------------------------------------- */
 
+/* Was the answer to turn 'back' told again as far as the client heard it, and
+ * not to its end? */
+static bool
+reads_back(const struct hf_play *p, unsigned turn, unsigned back)
+{
+	const char *full = p->c->exact[back], *heard = p->answer[back];
+	const char *told = p->answer[turn];
+	size_t n = strlen(told);
+
+	while (n > 0 && told[n - 1] == ' ')
+		n--;
+	if (!p->left[back])
+		return strcmp(told, full) == 0;
+	return n < strlen(full) && memcmp(told, full, n) == 0 &&
+	    strlen(heard) <= n + 1 && strncmp(told, heard, strlen(heard)) == 0;
+}
+
 /* The text and the calls of an answer, where they are known beforehand. */
 static enum hf_outcome
 judge_text(struct hf_tally *n, struct hf_play *p, unsigned turn)
 {
 	const struct hf_conv *c = p->c;
 	struct hf_seam seam;
-	bool calls = hf_same_calls(c->calls[turn], p->calls[turn]);
+	bool calls = hf_same_calls(c->calls[turn], p->calls[turn]), same;
 
-	if (c->exact[turn] == NULL)
+	if (p->left[turn])
+		return strncmp(p->answer[turn], c->exact[turn],
+			   strlen(p->answer[turn])) == 0 ?
+		    HF_OUTCOME_WHOLE :
+		    HF_OUTCOME_OTHER;
+	if (c->exact[turn] == NULL && c->reads_back[turn] == 0)
 		return HF_OUTCOME_WHOLE;
 	n->texts++;
 	n->calls_wrong += !calls;
 	p->wrong_calls += !calls;
-	if (hf_seam_compare(&seam, c->exact[turn], p->answer[turn]) && calls)
+	memset(&seam, 0, sizeof(seam));
+	same = c->reads_back[turn] > 0 ?
+	    reads_back(p, turn, c->reads_back[turn] - 1) :
+	    hf_seam_compare(&seam, c->exact[turn], p->answer[turn]);
+	if (same && calls)
 		return HF_OUTCOME_WHOLE;
 	p->wrong_texts++;
 	hf_play_wrong(p, turn);
-	if (seam.other) {
+	if (seam.other || (!same && c->reads_back[turn] > 0)) {
 		p->other_texts++;
 		return HF_OUTCOME_OTHER;
 	}
@@ -146,7 +172,10 @@ judge_play(
 			enum hf_outcome o = judge_text(n, p, k);
 
 			n->outcomes[o] += fails;
-			if (conf->stream)
+			n->differing += p->differing[k];
+			if (p->differing[k] > 0)
+				hf_play_wrong(p, k);
+			if (conf->stream && !p->left[k])
 				judge_marks(n, p, k);
 			if ((c->asks[k] != NULL && !holds(p, k, c->asks[k])) ||
 			    (c->denies[k] != NULL &&
@@ -198,6 +227,9 @@ blame(const struct hf_play_conf *conf, const struct hf_play *p, bool seen)
 		return HF_BLAME_DIALECT;
 	if (p->bad_payloads > 0)
 		return HF_BLAME_HISTORY;
+	for (unsigned k = 0; k < p->c->n_user; k++)
+		if (p->differing[k] > 0)
+			return HF_BLAME_RETRY;
 	if (p->error[0] != '\0' || p->bad_marks > 0)
 		return HF_BLAME_STREAM;
 	if (!wrong)

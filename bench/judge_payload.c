@@ -71,9 +71,29 @@ is_sent(json_t *view, size_t i, const struct hf_play *p, unsigned turn)
 	    json_equal(id, json_object_get(m, "call_id"));
 }
 
+/* What the client heard of an answer that it interrupted, and perhaps what was
+ * on its way; not the end. */
+static bool
+is_heard(json_t *m, const struct hf_play *p, unsigned turn)
+{
+	struct hf_str s = hf_json_str(json_object_get(m, "text"));
+	const char *full = p->c->exact[turn], *heard = p->answer[turn];
+	size_t n = strlen(heard);
+
+	/* White space at the end may be lost on the way. */
+	while (n > 0 && heard[n - 1] == ' ')
+		n--;
+	return hf_str_is(
+		   hf_json_str(json_object_get(m, "role")), "assistant") &&
+	    is_plain(m) && s.size >= n && s.size < strlen(full) &&
+	    memcmp(s.p, full, s.size) == 0;
+}
+
 static bool
 is_answer(json_t *m, const struct hf_play *p, unsigned turn)
 {
+	if (p->left[turn])
+		return is_heard(m, p, turn);
 	return says(m, "assistant", p->answer[turn]) &&
 	    json_object_get(m, "call_id") == NULL &&
 	    hf_same_calls(p->calls[turn], json_object_get(m, "calls"));
@@ -118,21 +138,35 @@ is_last_only(const struct hf_play *p, unsigned turn, json_t *view, size_t n)
 	    says(json_array_get(view, n - 1), "user", p->c->user[turn]);
 }
 
+static bool
+is_growing(json_t *m, const struct hf_play *p, unsigned turn)
+{
+	return hf_str_is(hf_json_str(json_object_get(m, "role")), "user") &&
+	    hf_conv_growing(p->c, hf_json_str(json_object_get(m, "text"))) ==
+	    (int)turn;
+}
+
 const char *
 hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
     unsigned turn, bool later, json_t *view)
 {
 	struct hf_asked_view v = hf_view_asked(view);
 	size_t n = v.n, want = 2 + 2 * (size_t)turn;
+	bool growing =
+	    n > 0 && is_growing(json_array_get(view, n - 1), p, turn);
 
 	if (turn > p->n_answered)
 		return "a turn that was not played yet";
 	if (v.partial.p != NULL && !is_beginning(v.partial, p, turn))
 		return "to be gone on with what the client does not have";
 	if (later && conf->system[p->system].stateless)
-		return is_last_only(p, turn, view, n) ?
+		return is_last_only(p, turn, view, n) || (growing && n <= 2) ?
 		    NULL :
 		    "more or less than the last user message";
+	if (growing) { /* a beginning of what comes last */
+		n--;
+		want--;
+	}
 	for (size_t i = 0; i < n && i < want; i++)
 		if (!is_right(view, i, p))
 			return "a message is missing, changed or misplaced";

@@ -169,14 +169,14 @@ int
 hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_provider_options *o, struct hf_error *e)
 {
-	char seed[24], size[24], self[] = "/proc/self/exe";
+	char seed[24], size[24], pause[24], self[] = "/proc/self/exe";
 	char *log = hf_launch_path(l, "payloads.jsonl");
 	bool made = o->suite != NULL;
 	char *from = hf_xstrdup(made ? o->suite : o->conversations);
 	char *with = hf_xstrdup(made ? "" : o->manifest);
 	char *argv[] = { (char[]){ "continuitybench" }, (char[]){ "providers" },
 		(char[]){ "--with-parent" }, (char[]){ "--seed" }, seed,
-		(char[]){ "--log" }, log,
+		(char[]){ "--log" }, log, (char[]){ "--chunk-ms" }, pause,
 		made ? (char[]){ "--suite" } : (char[]){ "--conversations" },
 		from, made ? (char[]){ "--size" } : (char[]){ "--manifest" },
 		made ? size : with, NULL };
@@ -184,6 +184,7 @@ hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
 
 	snprintf(seed, sizeof(seed), "%lu", o->seed);
 	snprintf(size, sizeof(size), "%lu", o->size);
+	snprintf(pause, sizeof(pause), "%u", s->chunk_ms);
 	unlink(log);
 	if (pipe2(fds, O_CLOEXEC) != 0) {
 		rc = hf_fail_errno(e, "pipe");

@@ -16,7 +16,8 @@ libbench_a_SOURCES = \
 	bench/seam.c bench/seam.h bench/stream.c bench/stream.h \
 	bench/suite_make.c bench/suite_make.h bench/suite_midstream.c \
 	bench/suite_rolling.c bench/rules.c bench/rules.h \
-	bench/oblique.h bench/suite_carriers.c bench/suite_crowd.c \
+	bench/oblique.h bench/play_body.c bench/suite_bargein.c \
+	bench/suite_retries.c bench/suite_carriers.c bench/suite_crowd.c \
 	bench/suite_failback.c bench/suite_oblique.c bench/suite_updates.c \
 	bench/client.c bench/client.h \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \

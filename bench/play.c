@@ -1,8 +1,9 @@
 /*
  * The scheduler of plays: keeps 'concurrency' conversations going, in the
  * order run, conversation, system, so that systems share the same minutes of
- * the machine; which of them begins alternates.  A conversation whose turn
- * got no answer ends there.
+ * the machine; which of them begins alternates.  A turn is one request or
+ * more, as its manner says.  A conversation whose turn got no answer ends
+ * there.
  */
 #include <config.h>
 
@@ -28,10 +29,18 @@ struct stage {
 	int64_t told_us; /* of the last progress line */
 };
 
+/* One caller. */
 struct actor {
 	struct stage *stage;
 	struct hf_play *play;
+	unsigned begun, pending; /* requests of this turn */
+	bool heard, failed;	 /* an answer, or that there is none */
 };
+
+/* Beginnings of its text that a turn with growing text is asked with, and how
+ * long they are waited for. */
+#define GROWTHS 2
+#define GROWTH_MS 40
 
 static void take_turn(struct actor *a);
 
@@ -40,75 +49,6 @@ hf_play_index(
     const struct hf_play_conf *c, unsigned run, unsigned conv, unsigned system)
 {
 	return (run * c->suite->n_conv + conv) * c->n_system + system;
-}
-
-static json_t *
-message(const char *role, const char *text)
-{
-	json_t *m = json_pack("{s:s,s:s}", "role", role, "content", text);
-
-	HF_CHECK(m != NULL);
-	return m;
-}
-
-const char *
-hf_play_call_id(const struct hf_play *p, unsigned turn)
-{
-	const char *id = json_string_value(
-	    json_object_get(json_array_get(p->calls[turn], 0), "id"));
-
-	return id == NULL ? "" : id;
-}
-
-/* What is sent on a turn: said, or a tool's result. */
-static json_t *
-sent(const struct hf_play *p, unsigned turn)
-{
-	json_t *m;
-
-	if (!p->c->tool[turn])
-		return message("user", p->c->user[turn]);
-	m = message("tool", p->c->user[turn]);
-	json_object_set_new(m, "tool_call_id",
-	    json_string(turn == 0 ? "" : hf_play_call_id(p, turn - 1)));
-	return m;
-}
-
-/* What was answered, as it is sent back. */
-static json_t *
-answered(const struct hf_play *p, unsigned turn)
-{
-	json_t *m = message("assistant", p->answer[turn]), *calls, *c;
-	size_t i;
-
-	if (p->calls[turn] == NULL)
-		return m;
-	calls = json_array();
-	json_array_foreach(p->calls[turn], i, c) json_array_append_new(calls,
-	    json_pack("{s:O,s:s,s:{s:O,s:O}}", "id", json_object_get(c, "id"),
-		"type", "function", "function", "name",
-		json_object_get(c, "name"), "arguments",
-		json_object_get(c, "arguments")));
-	json_object_set_new(m, "tool_calls", calls);
-	if (p->answer[turn][0] == '\0')
-		json_object_set_new(m, "content", json_null());
-	return m;
-}
-
-static json_t *
-messages(const struct hf_play_conf *conf, const struct hf_play *p)
-{
-	unsigned turn = p->n_answered;
-	json_t *out = json_array();
-
-	if (turn == 0 || conf->full_history)
-		json_array_append_new(out, message("system", p->system_text));
-	for (unsigned i = 0; conf->full_history && i < turn; i++) {
-		json_array_append_new(out, sent(p, i));
-		json_array_append_new(out, answered(p, i));
-	}
-	json_array_append_new(out, sent(p, turn));
-	return out;
 }
 
 /* On a terminal a line that counts up each second; elsewhere the end only. */
@@ -149,75 +89,145 @@ next_play(struct actor *a)
 	take_turn(a);
 }
 
-static void
-on_called(void *arg, const struct hf_call_result *r)
+/* --- one turn ------------------------------------------------------------- */
+
+/* Requests that the turn takes. */
+static unsigned
+requests(const struct hf_play *p)
 {
-	struct actor *a = arg;
+	switch (p->c->manner[p->n_answered]) {
+	case HF_AGAIN:
+	case HF_TOGETHER:
+		return 2;
+	case HF_GROWING:
+		return GROWTHS + 1;
+	case HF_ONCE:
+	case HF_LEAVING:
+		break;
+	}
+	return 1;
+}
+
+/* The answer that counts; the turn's others must be the same. */
+static void
+hear(struct actor *a, const struct hf_call_result *r)
+{
 	struct hf_play *p = a->play;
 	unsigned turn = p->n_answered;
 
+	if (a->heard) {
+		p->differing[turn] += strcmp(p->answer[turn], r->answer) != 0 ||
+		    (p->calls[turn] != r->calls &&
+			json_equal(p->calls[turn], r->calls) != 1);
+		return;
+	}
+	a->heard = true;
+	p->answer[turn] = hf_xstrdup(r->left ? r->text : r->answer);
+	p->calls[turn] = json_incref(r->calls);
+	p->left[turn] = r->left;
 	p->turn_ms[turn] = r->total_ms;
 	p->first_ms[turn] = r->first_ms;
-	p->broken[turn] = r->broken;
-	p->retries[turn] = r->retries;
 	p->marks[turn] = r->marks;
 	p->silence_ms[turn] = r->silence_ms;
-	if (r->answer == NULL) {
+}
+
+static void
+fail(struct actor *a, const struct hf_call_result *r)
+{
+	struct hf_play *p = a->play;
+
+	a->failed = true;
+	if (p->partial == NULL)
 		p->partial = hf_xstrdup(r->text);
-		snprintf(p->error, sizeof(p->error), "turn %u: %.180s",
-		    turn + 1, r->error);
-	} else {
-		p->answer[turn] = hf_xstrdup(r->answer);
-		p->calls[turn] = json_incref(r->calls);
-		p->n_answered++;
-		if (p->n_answered < p->c->n_user) {
-			take_turn(a);
-			return;
-		}
+	snprintf(p->error, sizeof(p->error), "turn %u: %.180s",
+	    p->n_answered + 1, r->error);
+}
+
+static void
+end_turn(struct actor *a)
+{
+	struct hf_play *p = a->play;
+
+	if (a->failed && a->heard) {
+		free(p->answer[p->n_answered]);
+		json_decref(p->calls[p->n_answered]);
+		p->answer[p->n_answered] = NULL;
+		p->calls[p->n_answered] = NULL;
+	}
+	if (!a->failed && ++p->n_answered < p->c->n_user) {
+		take_turn(a);
+		return;
 	}
 	a->stage->ended++;
 	progress(a->stage);
 	next_play(a);
 }
 
-/* "holdfast", or "holdfast-ROUTE". */
-static void
-route_name(
-    const struct hf_play_conf *conf, const struct hf_play *p, struct hf_buf *b)
-{
-	const struct hf_play_system *s = &conf->system[p->system];
-	const char *route = conf->suite->route[p->c->route].name;
+static void next_request(struct actor *a);
 
-	hf_buf_puts(b, s->model);
-	if (!s->any_route && route[0] != '\0')
-		hf_buf_printf(b, "-%s", route);
+static void
+on_called(void *arg, const struct hf_call_result *r)
+{
+	struct actor *a = arg;
+	struct hf_play *p = a->play;
+	unsigned turn = p->n_answered;
+	bool growing = p->c->manner[turn] == HF_GROWING && a->begun <= GROWTHS;
+
+	a->pending--;
+	p->broken[turn] += r->broken;
+	p->retries[turn] += r->retries;
+	if (!growing && (r->answer != NULL || r->left))
+		hear(a, r);
+	else if (!growing)
+		fail(a, r);
+	if (a->pending > 0)
+		return;
+	if (a->begun < requests(p) && !a->failed)
+		next_request(a);
+	else
+		end_turn(a);
+}
+
+static void
+next_request(struct actor *a)
+{
+	const struct hf_play_conf *conf = a->stage->conf;
+	struct hf_play *p = a->play;
+	unsigned turn = p->n_answered, n = a->begun++;
+	char key[sizeof(p->session) + 16], *said = NULL;
+	struct hf_call_request rq = { .session = p->session,
+		.leave_at = p->c->leave_at[turn],
+		.full = p->c->tells,
+		.fn = on_called,
+		.arg = a };
+	struct hf_buf b;
+
+	if (p->c->manner[turn] == HF_GROWING && n < GROWTHS) {
+		said = hf_xstrndup(p->c->user[turn],
+		    strlen(p->c->user[turn]) * (n + 1) / (GROWTHS + 1));
+		rq.leave_ms = GROWTH_MS;
+	}
+	rq.retry = p->c->manner[turn] == HF_AGAIN && n > 0 && !p->c->keyed;
+	snprintf(key, sizeof(key), "%s.t%u", p->session, turn + 1);
+	if ((conf->idempotency_key || p->c->keyed) && said == NULL)
+		rq.key = key;
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	hf_play_body(conf, p, said, &b);
+	rq.body = hf_buf_str(&b);
+	a->pending++;
+	hf_client_call(a->stage->client, &rq);
+	hf_buf_free(&b);
+	free(said);
 }
 
 static void
 take_turn(struct actor *a)
 {
-	const struct hf_play_conf *conf = a->stage->conf;
-	struct hf_play *p = a->play;
-	char key[sizeof(p->session) + 16];
-	struct hf_buf b, route;
-	json_t *body;
-
-	hf_buf_init(&route, HF_BUF_NOCAP);
-	route_name(conf, p, &route);
-	body = json_pack("{s:s,s:o,s:s,s:b}", "model", route.data, "messages",
-	    messages(conf, p), "user", p->user, "stream", conf->stream);
-	HF_CHECK(body != NULL);
-	if (p->c->tools != NULL)
-		json_object_set_new(
-		    body, "tools", json_loads(p->c->tools, 0, NULL));
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	hf_buf_json(&b, body);
-	json_decref(body);
-	snprintf(key, sizeof(key), "%s.t%u", p->session, p->n_answered + 1);
-	hf_client_call(a->stage->client, p->session,
-	    conf->idempotency_key ? key : NULL, hf_buf_str(&b), on_called, a);
-	hf_buf_free(&b);
-	hf_buf_free(&route);
+	a->begun = a->pending = 0;
+	a->heard = a->failed = false;
+	next_request(a);
+	if (a->play->c->manner[a->play->n_answered] == HF_TOGETHER)
+		next_request(a);
 }
 
 static void

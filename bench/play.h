@@ -5,6 +5,7 @@
 #ifndef HF_BENCH_PLAY_H
 #define HF_BENCH_PLAY_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/hf.h"
 #include "bench/reader.h"
@@ -49,7 +50,10 @@ struct hf_play {
 	char *system_text;
 	char *answer[HF_MAX_TURNS];  /* what was answered to each */
 	json_t *calls[HF_MAX_TURNS]; /* ... with which tool calls, or NULL */
-	char *partial;		     /* what came of the answer that failed */
+	bool left[HF_MAX_TURNS];     /* ... until the client left */
+	unsigned differing[HF_MAX_TURNS]; /* answers to the same request that
+					   * were others */
+	char *partial; /* what came of the answer that failed */
 	struct hf_marks marks[HF_MAX_TURNS]; /* of streams */
 	unsigned n_answered;
 	double turn_ms[HF_MAX_TURNS], first_ms[HF_MAX_TURNS];
@@ -73,6 +77,10 @@ struct hf_plays {
 
 /* A conversation's tool call, as it was answered: id of the first; or "". */
 const char *hf_play_call_id(const struct hf_play *p, unsigned turn);
+/* The request for the next turn; 'said' instead of what the caller says, or
+ * NULL. */
+void hf_play_body(const struct hf_play_conf *conf, const struct hf_play *p,
+    const char *said, struct hf_buf *out);
 /* The index of play (run, conv, system). */
 unsigned hf_play_index(
     const struct hf_play_conf *c, unsigned run, unsigned conv, unsigned system);

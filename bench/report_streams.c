@@ -63,11 +63,11 @@ texts(const struct hf_tally *t)
 {
 	const struct hf_seam *w = &t->words;
 
-	return json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "compared",
+	return json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "compared",
 	    (int)t->texts, "duplicated", (int)w->duplicated, "missing",
 	    (int)w->missing, "glued", (int)w->glued, "split", (int)w->split,
 	    "added", (int)w->added, "spaces", (int)w->spaces, "calls_wrong",
-	    (int)t->calls_wrong);
+	    (int)t->calls_wrong, "differing", (int)t->differing);
 }
 
 static json_t *

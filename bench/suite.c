@@ -17,35 +17,42 @@ const struct hf_suite_kind hf_suite_kinds[] = {
 	{ "paper",
 	    "150 conversations of 7, 9 or 11 messages, five kinds of "
 	    "facts, the first target fails on the probe",
-	    hf_suite_paper, 5 },
+	    hf_suite_paper, 5, false },
 	{ "midstream",
 	    "864 streams that break off: nine places, six ways, four kinds of "
 	    "next target, both dialects on both sides",
-	    hf_suite_midstream, 1 },
+	    hf_suite_midstream, 1, true },
 	{ "rolling",
 	    "144 conversations in which target after target dies, in one turn "
 	    "and over turns, and comes back",
-	    hf_suite_rolling, 1 },
+	    hf_suite_rolling, 1, true },
 	{ "updates",
 	    "160 conversations in which a fact is corrected, once or twice, or "
 	    "taken back, while providers fail",
-	    hf_suite_updates, 1 },
+	    hf_suite_updates, 1, true },
 	{ "carriers",
 	    "120 conversations whose fact is in the system message, in a "
 	    "tool's result, or was said by the assistant",
-	    hf_suite_carriers, 1 },
+	    hf_suite_carriers, 1, true },
 	{ "oblique",
 	    "120 conversations whose probe shares no word with the fact: by "
 	    "description, pronoun, order, ellipsis, negation, date",
-	    hf_suite_oblique, 1 },
+	    hf_suite_oblique, 1, true },
 	{ "crowd",
 	    "500 conversations at once, of the same words, with names that "
 	    "differ in one letter",
-	    hf_suite_crowd, 1 },
+	    hf_suite_crowd, 1, true },
+	{ "retries",
+	    "120 conversations with turns that are asked for again, twice at "
+	    "once, or with growing text",
+	    hf_suite_retries, 1, true },
+	{ "bargein",
+	    "60 callers who interrupt a long answer, and ask what was said",
+	    hf_suite_bargein, 1, true },
 	{ "failback",
 	    "120 conversations whose first provider comes back and must know "
 	    "what was said while it was away",
-	    hf_suite_failback, 1 },
+	    hf_suite_failback, 1, true },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 
@@ -123,6 +130,17 @@ int
 hf_conv_turn(const struct hf_conv *c, struct hf_str text)
 {
 	return find_turn(c, text, false);
+}
+
+int
+hf_conv_growing(const struct hf_conv *c, struct hf_str text)
+{
+	for (unsigned i = 0; i < c->n_user; i++)
+		if (c->manner[i] == HF_GROWING && text.size > 0 &&
+		    text.size < strlen(c->user[i]) &&
+		    memcmp(c->user[i], text.p, text.size) == 0)
+			return (int)i;
+	return -1;
 }
 
 int

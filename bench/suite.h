@@ -33,6 +33,16 @@ struct hf_conv_fault {
 	struct hf_bench_fault fault;
 };
 
+/* How a turn is asked for. */
+enum hf_manner {
+	HF_ONCE,
+	HF_AGAIN,    /* and, when it was answered, again: the same body */
+	HF_TOGETHER, /* twice at the same time */
+	HF_GROWING,  /* before it with beginnings of its text, which are not
+		      * waited for */
+	HF_LEAVING   /* the client leaves in the middle of the answer */
+};
+
 /* Turn k: user[k] is sent, an answer comes. */
 struct hf_conv {
 	char id[HF_CONV_ID];		/* "p001"; letters, digits, _ and - */
@@ -55,10 +65,18 @@ struct hf_conv {
 	const char *asks[HF_MAX_TURNS]; /* the answer (or a call) must hold
 					 * this, or NULL; borrowed */
 	const char *denies[HF_MAX_TURNS]; /* ... and must not hold this */
-	const char *tools;	     /* JSON of what each request declares */
-	unsigned n_user;	     /* turns */
-	unsigned n_messages;	     /* 2 * n_user - 1 */
-	unsigned probe;		     /* the turn whose time is compared */
+	enum hf_manner manner[HF_MAX_TURNS];
+	unsigned leave_at[HF_MAX_TURNS];   /* bytes of text, when leaving */
+	unsigned reads_back[HF_MAX_TURNS]; /* 1 + the turn whose answer must
+					    * be told again, as far as the
+					    * client heard it */
+	bool keyed;	     /* each turn with an Idempotency-Key */
+	bool full;	     /* the client sends all that it knows, */
+	bool tells;	     /* ... and says so: X-Holdfast-History: full */
+	const char *tools;   /* JSON of what each request declares */
+	unsigned n_user;     /* turns */
+	unsigned n_messages; /* 2 * n_user - 1 */
+	unsigned probe;	     /* the turn whose time is compared */
 	enum hf_fault_kind failure;  /* of the first target on it */
 	struct hf_conv_fault *fault; /* all of them */
 	unsigned n_fault;
@@ -112,6 +130,7 @@ struct hf_suite {
 	struct hf_route_plan *route;
 	unsigned n_route;
 	unsigned concurrency; /* conversations at once; 0: as usual */
+	unsigned chunk_ms;    /* pause of providers between deltas */
 	unsigned backoff_ms;  /* unit of the gateway's waits; 0: its own */
 };
 
@@ -122,6 +141,7 @@ struct hf_suite_kind {
 	 * no such size. */
 	struct hf_suite *(*make)(uint64_t seed, unsigned size);
 	unsigned runs; /* how often it is played by default */
+	bool sized;    /* takes another size than its own */
 };
 extern const struct hf_suite_kind hf_suite_kinds[];
 extern const unsigned hf_n_suite_kinds;
@@ -135,6 +155,9 @@ void hf_suite_free(struct hf_suite *s);
 const struct hf_conv *hf_suite_find(const struct hf_suite *s, struct hf_str id);
 /* Index of the turn on which the caller says this, or -1. */
 int hf_conv_turn(const struct hf_conv *c, struct hf_str text);
+/* Index of the turn whose text begins with this, and is asked for with growing
+ * text; or -1. */
+int hf_conv_growing(const struct hf_conv *c, struct hf_str text);
 /* Index of the turn that a view (answer.h) asks for, or -1. */
 int hf_conv_view_turn(const struct hf_conv *c, json_t *view);
 /* A row of the conversation's failures, to be filled further. */
@@ -166,6 +189,8 @@ struct hf_suite *hf_suite_updates(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_carriers(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_oblique(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_crowd(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_retries(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_bargein(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_failback(uint64_t seed, unsigned size) HF_MUST_CHECK;
 
 /*

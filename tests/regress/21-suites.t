@@ -1,7 +1,8 @@
 """continuitybench's suites, scaled down: nothing is lost where streams break
 off, where target after target dies, where facts change, were said by others,
-are asked for in other words or by many at once; each answer is whole to the
-byte, and the report says what happened.  Without a gateway it says so too."""
+are asked for in other words, by many at once or twice, and where callers
+interrupt; each answer is whole to the byte, and the report says what happened.
+Without a gateway it says so too."""
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import tap
 
 BENCH = os.path.join(os.environ["HF_BUILDDIR"], "continuitybench")
 WORDS = ("duplicated", "missing", "glued", "split", "added", "spaces",
-         "calls_wrong")
+         "calls_wrong", "differing")
 
 
 def run(t, suite, size, *more, status=0):
@@ -90,7 +91,8 @@ def rolling(t):
 
 for _name, _size, _turns in (("updates", 16, 20), ("carriers", 18, 24),
                              ("oblique", 12, 12), ("crowd", 60, 60),
-                             ("failback", 12, 45)):
+                             ("failback", 12, 45), ("retries", 16, 32),
+                             ("bargein", 12, 12)):
     def _play(t, name=_name, size=_size, turns=_turns):
         whole(t, run(t, name, size, "--systems", "holdfast")[0], size, turns)
     tap.case("suite %s" % _name, 120)(_play)

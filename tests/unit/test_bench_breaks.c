@@ -549,6 +549,132 @@ bad_seams(void **state)
 	}
 }
 
+/* --- manners of asking ----------------------------------------------------
+ */
+
+/* A play of conversation 0 in which all was answered as the suite says. */
+static struct hf_suite *
+answered(const char *suite, unsigned conv, struct hf_play *p)
+{
+	struct hf_suite *s = hf_suite_make(suite, 42, 8);
+
+	memset(p, 0, sizeof(*p));
+	p->c = &s->conv[conv];
+	p->system_text = hf_suite_system(p->c, "CB-1");
+	for (unsigned k = 0; k < p->c->n_user; k++) {
+		const char *text = p->c->exact[k] != NULL ? p->c->exact[k] :
+							    p->c->assistant[k];
+
+		p->answer[k] = hf_xstrdup(text == NULL ? "" : text);
+		p->n_answered++;
+	}
+	return s;
+}
+
+static void
+answered_free(struct hf_suite *s, struct hf_play *p)
+{
+	for (unsigned k = 0; k < p->n_answered; k++)
+		free(p->answer[k]);
+	free(p->system_text);
+	hf_suite_free(s);
+}
+
+/* A caller interrupted after 100 bytes: is this what a provider may be told of
+ * that answer, and may it tell it again so? */
+static void
+said_is_not_heard(void **state)
+{
+	static const struct {
+		int size; /* of the answer that is told; < 0: another one */
+		bool right;
+	} t[] = { { 100, true }, { 130, true }, { 60, false }, { 9999, false },
+		{ -1, false } };
+	struct hf_play_conf conf = { .n_system = 1 };
+	struct hf_counts n = { 0 };
+	struct hf_suite *s;
+	struct hf_play p;
+
+	(void)state;
+	for (unsigned i = 0; i < hf_countof(t); i++) {
+		struct hf_plays one = { .play = &p, .n_play = 1 };
+		const char *wrong;
+		unsigned back;
+		json_t *view;
+		char *told;
+
+		s = answered("bargein", 0, &p);
+		conf.suite = s;
+		back = p.c->reads_back[2] - 1;
+		assert_int_equal(back, 1);
+		told = t[i].size < 0 ?
+		    hf_xstrdup("Gladly, there it was.") :
+		    hf_format("%.*s", t[i].size, p.c->exact[back]);
+		p.left[back] = true;
+		p.answer[back][100] = '\0';
+		view = right_view(&p, 2);
+		json_object_set_new(
+		    json_array_get(view, 4), "text", json_string(told));
+		wrong = hf_judge_payload(&conf, &p, 2, false, view);
+		assert_int_equal(wrong == NULL, t[i].right);
+		set_answer(&p, 2, told);
+		memset(&n, 0, sizeof(n));
+		hf_judge_answers(&conf, &one, &n);
+		assert_int_equal(
+		    n.tally[0].outcomes[HF_OUTCOME_WHOLE] == 1, t[i].right);
+		json_decref(view);
+		answered_free(s, &p);
+	}
+}
+
+/* Text that grew: its beginning may be asked for, and was never said. */
+static void
+dropped_is_not_said(void **state)
+{
+	struct hf_play_conf conf = { .n_system = 1 };
+	struct hf_play p;
+	struct hf_suite *s = answered("retries", 3, &p);
+	json_t *view = right_view(&p, 1), *last;
+	char *start = hf_xstrndup(p.c->user[1], 8);
+
+	(void)state;
+	conf.suite = s;
+	assert_int_equal(p.c->manner[1], HF_GROWING);
+	assert_null(hf_judge_payload(&conf, &p, 1, false, view));
+	json_array_insert_new(view, 3, message("user", start));
+	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view));
+	json_array_remove(view, 4);
+	assert_int_equal(hf_conv_growing(p.c, hf_str(start)), 1);
+	assert_null(hf_judge_payload(&conf, &p, 1, false, view));
+	last = json_array_get(view, 1);
+	json_object_set_new(last, "text", json_string("Something else."));
+	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view));
+	json_decref(view);
+	free(start);
+	answered_free(s, &p);
+}
+
+/* The same request was answered in another way. */
+static void
+answers_differ(void **state)
+{
+	struct hf_play_conf conf = { .n_system = 1 };
+	struct hf_counts n = { 0 };
+	struct hf_play p;
+	struct hf_suite *s = answered("retries", 0, &p);
+	struct hf_plays one = { .play = &p, .n_play = 1 };
+
+	(void)state;
+	conf.suite = s;
+	p.differing[1] = 1;
+	hf_judge_answers(&conf, &one, &n);
+	hf_judge_blame(&conf, &one, true, &n);
+	assert_int_equal(n.tally[0].differing, 1);
+	assert_int_equal(p.blame, HF_BLAME_RETRY);
+	assert_int_equal(p.first_wrong, 1);
+	answered_free(s, &p);
+}
+
 int
 main(void)
 {
@@ -556,6 +682,9 @@ main(void)
 		cmocka_unit_test(all_right),
 		cmocka_unit_test(mutations),
 		cmocka_unit_test(bad_seams),
+		cmocka_unit_test(said_is_not_heard),
+		cmocka_unit_test(dropped_is_not_said),
+		cmocka_unit_test(answers_differ),
 	};
 
 	return cmocka_run_group_tests_name("bench breaks", tests, NULL, NULL);

@@ -326,9 +326,18 @@ same_again(void **state)
 		record(path, fds[1]);
 	await(fds, url, sizeof(url));
 	c = hf_client_new(&conf);
-	hf_client_call(c, "s1", "k1", HF_STR("{\"n\":1}"), on_called, &left);
+	hf_client_call(c,
+	    &(struct hf_call_request){ .session = "s1",
+		.key = "k1",
+		.body = HF_STR("{\"n\":1}"),
+		.fn = on_called,
+		.arg = &left });
 	assert_int_equal(hf_client_run(c, &e), 0);
-	hf_client_call(c, "s1", NULL, HF_STR("{\"n\":2}"), on_called, &left);
+	hf_client_call(c,
+	    &(struct hf_call_request){ .session = "s1",
+		.body = HF_STR("{\"n\":2}"),
+		.fn = on_called,
+		.arg = &left });
 	assert_int_equal(hf_client_run(c, &e), 0);
 	hf_client_free(c);
 	end(pid);

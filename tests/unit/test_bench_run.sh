@@ -89,6 +89,12 @@ check "no secret in the log" 1 grep -q bench-key "$tmp/thin.d/holdfast.log"
 check "no content in the log" 1 grep -q -e 'allergic' -e 'CB-' \
     "$tmp/thin.d/holdfast.log"
 
+# Each suite, a little of it.
+check "all suites" 0 run all.d --suite all --size 6 --runs 1 \
+    --systems holdfast --idle-ms 1000
+says "each is told" '^suite failback: exit 0' "$tmp/out"
+says "each is reported" '"failback": {' "$tmp/all.d.json"
+
 # A published set, made here: 60 conversations of 3 to 13 messages, 20 facts,
 # four probes, each behind one of three failures.
 python3 - "$tmp/c.json" "$tmp/m.json" <<'EOF'
