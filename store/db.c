@@ -395,8 +395,11 @@ hf_db_bind(
 int
 hf_db_step(struct hf_db *db, sqlite3_stmt *st, struct hf_error *e)
 {
-	int rc = sqlite3_step(st);
+	int rc;
 
+	if (!sqlite3_stmt_readonly(st))
+		db->writes++;
+	rc = sqlite3_step(st);
 	if (rc == SQLITE_ROW)
 		return 1;
 	if (rc == SQLITE_DONE)

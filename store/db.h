@@ -28,10 +28,11 @@ enum hf_db_mode {
 struct hf_db {
 	sqlite3 *h;
 	sqlite3_stmt *stmt[HF_SQL_COUNT];
-	unsigned forks; /* between main() and this process when
-			 * it was opened */
-	int wal_frames; /* in the WAL after the last commit
-			 * of this connection */
+	unsigned forks;	 /* between main() and this process when
+			  * it was opened */
+	unsigned writes; /* statements that write, run so far */
+	int wal_frames;	 /* in the WAL after the last commit
+			  * of this connection */
 };
 
 int hf_db_open(struct hf_db *db, const char *path, enum hf_db_mode mode,

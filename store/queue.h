@@ -21,6 +21,7 @@ struct hf_job {
 	size_t weight;	       /* about how many bytes it writes */
 	int rc;
 	struct hf_error err;
+	bool out; /* it failed: not run again with its group */
 	/* Store thread, inside the transaction.  Negative: this job's changes
 	 * are rolled back. */
 	int (*run)(struct hf_writer *w, struct hf_job *j, struct hf_error *e);

@@ -11,8 +11,8 @@
  * for one turn.  A write's completion means that its commit is durable.
  *
  * Group commit: the store thread takes the writer mutex, then drains its
- * queue (up to 64 jobs), each job in a savepoint of one transaction, commits,
- * completes.  A failed job rolls back alone; a failed commit fails all.
+ * queue (up to 64 jobs), runs them in one transaction, commits, completes.  A
+ * job that fails is left out of it; a failed commit fails all.
  *
  * Fencing.  Every write of a turn names its fence; if the session's lease is
  * no longer {this process, this fence, this turn}, nothing changes and the

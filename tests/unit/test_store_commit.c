@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "store/internal.h"
@@ -195,6 +197,80 @@ one_bad_job(void **state)
 	assert_true(fx_head(&f, 1, "late").found);
 	assert_false(fx_head(&f, 1, "bad").found);
 	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_sessions_created), 2);
+	fx_close(&f);
+}
+
+/* In a process of its own: a group of which one job fails after it wrote more
+ * than the cache of pages holds.  Then the process ends. */
+static void
+group_with_a_bad_job(struct fx *f, int fd)
+{
+	static struct job j[N];
+	static const struct hf_heard bad = { .item_row = 12345 };
+	static struct hf_item many[2000];
+	static char big[20000];
+	unsigned ok = 0;
+	char name[16];
+
+	memset(big, 'x', sizeof(big));
+	fx_store(f, 1);
+	if (hf_shm_writer_lock(&f->shm[0], 1000, &f->e) < 0)
+		_exit(1);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		j[i].h = fx_head(f, 1, name);
+		j[i].b = fx_turn(name, &j[i].h, &j[i].in, "x");
+		if (i == N / 2) { /* seen when its items are stored */
+			j[i].in.body = (struct hf_str){ big, sizeof(big) };
+			for (unsigned k = 0; k < hf_countof(many); k++)
+				many[k] = j[i].in;
+			j[i].b.item = many;
+			j[i].b.n_item = hf_countof(many);
+			j[i].b.heard = &bad;
+			j[i].b.n_heard = 1;
+		}
+		if (hf_store_begin(f->st[1], &j[i].b, on_begun, &j[i], &f->e) <
+		    0)
+			_exit(1);
+	}
+	hf_shm_writer_unlock(&f->shm[0]);
+	fx_drain(f, 1);
+	for (unsigned i = 0; i < N; i++)
+		ok += j[i].rc == 0;
+	if (write(fd, &ok, sizeof(ok)) != sizeof(ok))
+		_exit(1);
+	_exit(0);
+}
+
+/* What was acknowledged in such a group is in the log for whoever reads it
+ * from its beginning. */
+static void
+bad_job_and_recovery(void **state)
+{
+	unsigned ok = 0;
+	int fd[2], status;
+	struct fx f;
+	pid_t pid;
+
+	(void)state;
+	fx_open(&f);
+	hf_keep_close(f.keep);
+	f.keep = NULL;
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		group_with_a_bad_job(&f, fd[1]);
+	close(fd[1]);
+	assert_int_equal(read(fd[0], &ok, sizeof(ok)), sizeof(ok));
+	close(fd[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(ok, N - 1);
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM turn"), N - 1);
+	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM session"), N - 1);
+	assert_int_equal(
+	    fx_sql(&f, "SELECT count(*) FROM item WHERE idx = 0"), N - 1);
 	fx_close(&f);
 }
 
@@ -483,6 +559,7 @@ main(void)
 		cmocka_unit_test(one_commit_for_many),
 		cmocka_unit_test(kept_jobs_share_a_commit),
 		cmocka_unit_test(one_bad_job),
+		cmocka_unit_test(bad_job_and_recovery),
 #ifdef HF_FAULTS
 		cmocka_unit_test(failed_commit_fails_all),
 		cmocka_unit_test(failed_t2_can_be_repeated),
