@@ -12,7 +12,7 @@
 
 /* Times of the day; every other *_us is a duration. */
 static const char *const times[] = { "created", "updated", "started", "ended",
-	"revoked", "lock_since" };
+	"revoked", "lock_since", "called", "gone", "delivered" };
 
 static int
 add_times(json_t *o)

@@ -13,6 +13,7 @@
 #define TEXT HF_CTL_TEXT_CELL
 #define INT HF_CTL_INT_CELL
 #define SOME HF_CTL_SOME_CELL
+#define KNOWN HF_CTL_KNOWN_CELL
 #define TIME HF_CTL_TIME_CELL
 #define DURATION HF_CTL_DURATION_CELL
 #define BYTES HF_CTL_BYTES_CELL
@@ -44,6 +45,8 @@ static const struct hf_ctl_column turn_columns[] = {
 	{ "ERROR", "error_class", TEXT },
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
 	{ "TOTAL", "total_us", DURATION },
+	{ "SAID", "said", KNOWN },
+	{ "HEARD", "heard", KNOWN },
 	{ "STARTED", "started_us", TIME },
 };
 
@@ -56,6 +59,7 @@ static const struct hf_ctl_column attempt_columns[] = {
 	{ "HTTP", "http_status", SOME },
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
 	{ "TOTAL", "total_us", DURATION },
+	{ "FROM", "from_bytes", SOME },
 	{ "SENT", "bytes_out", BYTES },
 	{ "RECEIVED", "bytes_in", BYTES },
 	{ "STARTED", "started_us", TIME },

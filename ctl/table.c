@@ -37,7 +37,8 @@ put_int(struct hf_buf *out, json_int_t v, enum hf_ctl_format format)
 		    (uint64_t)v & 0xffffffff);
 		return;
 	case HF_CTL_SOME_CELL:
-		if (v == 0) {
+	case HF_CTL_KNOWN_CELL:
+		if (v < 0 || (v == 0 && format == HF_CTL_SOME_CELL)) {
 			hf_buf_putc(out, '-');
 			return;
 		}
@@ -70,7 +71,8 @@ static bool
 is_right(enum hf_ctl_format f)
 {
 	return f == HF_CTL_INT_CELL || f == HF_CTL_SOME_CELL ||
-	    f == HF_CTL_DURATION_CELL || f == HF_CTL_BYTES_CELL;
+	    f == HF_CTL_KNOWN_CELL || f == HF_CTL_DURATION_CELL ||
+	    f == HF_CTL_BYTES_CELL;
 }
 
 static void

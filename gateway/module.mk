@@ -43,12 +43,14 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/surface/chat.c gateway/surface/chat_internal.h \
 	gateway/surface/chat_params.c gateway/surface/chat_request.c \
 	gateway/surface/error.c gateway/surface/models.c \
+	gateway/surface/progress.c gateway/surface/progress.h \
 	gateway/surface/refuse.c \
 	gateway/surface/session_name.c gateway/surface/surface.h \
 	gateway/turn/align.c gateway/turn/align.h gateway/turn/attempt.c \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
-	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/hedge.c \
+	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/heard.c \
+	gateway/turn/hedge.c \
 	gateway/turn/items.c gateway/turn/items.h gateway/turn/plan.c \
 	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \
 	gateway/turn/replay.c gateway/turn/text.c \

@@ -31,7 +31,6 @@ static int
 apply_heard(struct hf_writer *w, const struct hf_seal_key *key,
     const struct hf_heard *h, struct hf_error *e)
 {
-	struct hf_seal_at at = { HF_SEAL_HEARD, 0, 0 };
 	struct hf_turn_row t;
 	int rc = hf_row_turn(w, h->item_row >> HF_ROW_SHIFT, &t, e);
 
@@ -39,18 +38,7 @@ apply_heard(struct hf_writer *w, const struct hf_seal_key *key,
 		return hf_fail(e, HF_EINVAL,
 		    "heard: not an item of this "
 		    "session");
-	if (rc < 0)
-		return rc;
-	at.seq = t.seq;
-	at.idx = h->item_row & (HF_ROW_MAX - 1);
-	rc = hf_seal_put(w->seal, key, at, h->body, &w->scratch[0]);
-	if (rc < 0)
-		return hf_fail(e, rc, "heard of %zu bytes", h->body.size);
-	rc = hf_db_run(&w->db, HF_SQL_ITEM_HEARD, e, "idb", h->item_row,
-	    h->digest, hf_buf_str(&w->scratch[0]));
-	if (rc == 0)
-		return hf_fail(e, HF_EINVAL, "heard: no such item");
-	return rc < 0 ? rc : 0;
+	return rc < 0 ? rc : hf_row_heard(w, key, t.seq, h, e);
 }
 
 /* An anchor is an item of this session. */
@@ -112,8 +100,8 @@ add_contents(struct hf_writer *w, const struct hf_seal_key *key,
 		rc = hf_row_add_blob(w, key, t, HF_SEAL_PARAMS, b->params, e);
 	if (rc < 0 || b->target.size == 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_ADD, e, "iti",
-	    hf_row_child(t->id, 1), b->target, hf_wall_us());
+	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_ADD, e, "itii",
+	    hf_row_child(t->id, 1), b->target, hf_wall_us(), (int64_t)0);
 	return rc < 0 ? rc : 0;
 }
 
@@ -479,24 +467,6 @@ free_begin(struct hf_job *j)
 }
 
 static bool
-copy_heard(struct hf_arena *a, struct hf_begin *b)
-{
-	struct hf_heard *h;
-	bool ok = true;
-
-	if (b->n_heard == 0)
-		return true;
-	h = hf_arena_alloc(a, b->n_heard * sizeof(*h));
-	if (h == NULL)
-		return false;
-	memcpy(h, b->heard, b->n_heard * sizeof(*h));
-	for (unsigned i = 0; i < b->n_heard; i++)
-		ok = hf_store_copy_str(a, &h[i].body) && ok;
-	b->heard = h;
-	return ok;
-}
-
-static bool
 copy_begin(struct begin_job *bj, const struct hf_begin *from)
 {
 	struct hf_begin *b = &bj->b;
@@ -512,7 +482,7 @@ copy_begin(struct begin_job *bj, const struct hf_begin *from)
 		return false;
 	b->tenant = tenant.p;
 	return hf_store_copy_items(&bj->arena, &b->item, b->n_item) &&
-	    copy_heard(&bj->arena, b);
+	    hf_store_copy_heard(&bj->arena, &b->heard, b->n_heard);
 }
 
 int

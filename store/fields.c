@@ -64,6 +64,10 @@ static const struct hf_field hf_view_turn_field[] = {
 	F(target, TEXT),
 	F(first_token_us, I64),
 	F(total_us, I64),
+	F(said, I64),
+	F(heard, I64),
+	F(gone_us, I64),
+	F(delivered_us, I64),
 };
 VIEW(hf_view_turn, "turn");
 #undef F
@@ -110,8 +114,10 @@ static const struct hf_field hf_view_attempt_field[] = {
 	F(reason, TEXT),
 	F(http_status, INT),
 	F(started_us, I64),
+	F(called_us, I64),
 	F(first_token_us, I64),
 	F(total_us, I64),
+	F(from_bytes, I64),
 	F(bytes_out, I64),
 	F(bytes_in, I64),
 	F(tokens_in, I64),

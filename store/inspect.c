@@ -292,12 +292,16 @@ tell_turn(sqlite3_stmt *st, hf_turn_fn cb, void *arg)
 	t.status = sqlite3_column_int(st, 12);
 	t.attempts = sqlite3_column_int64(st, 13);
 	t.target = text(st, 14);
-	/* From the turn's arrival to the last attempt's first token. */
+	/* Of the answer: of the attempt that others may have gone on from. */
 	if (first > 0)
-		t.first_token_us =
-		    sqlite3_column_int64(st, 16) + first - t.started_us;
+		t.first_token_us = first - t.started_us;
 	if (t.ended_us != 0)
 		t.total_us = t.ended_us - t.started_us;
+	t.said = sqlite3_column_int64(st, 16);
+	t.heard = sqlite3_column_int64(st, 17);
+	t.gone_us = sqlite3_column_int64(st, 18);
+	if (sqlite3_column_int64(st, 19) > 0)
+		t.delivered_us = sqlite3_column_int64(st, 19);
 	return cb(arg, &t);
 }
 
@@ -409,6 +413,8 @@ tell_attempt(sqlite3_stmt *st, hf_attempt_fn cb, void *arg)
 	a.bytes_in = sqlite3_column_int64(st, 10);
 	a.tokens_in = sqlite3_column_int64(st, 11);
 	a.tokens_out = sqlite3_column_int64(st, 12);
+	a.called_us = sqlite3_column_int64(st, 14);
+	a.from_bytes = sqlite3_column_int64(st, 15);
 	return cb(arg, &a);
 }
 

@@ -68,6 +68,11 @@ struct hf_turn_info {
 	int64_t attempts;
 	const char *target; /* that answered, or of the last try */
 	int64_t first_token_us, total_us;
+	/* Bytes of text in the answer, and of them given to the client; -1:
+	 * not noted. */
+	int64_t said, heard;
+	int64_t gone_us;      /* the client left before the end; 0: no */
+	int64_t delivered_us; /* the end was given to it; 0: not noted */
 };
 typedef int (*hf_turn_fn)(void *arg, const struct hf_turn_info *t);
 int hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
@@ -92,6 +97,9 @@ struct hf_attempt_info {
 	const char *target, *cls, *reason;
 	int http_status;
 	int64_t started_us, first_token_us, total_us;
+	int64_t called_us;  /* wall time; 0: not, or under way */
+	int64_t from_bytes; /* of the answer were there, which it goes on
+			     * with */
 	int64_t bytes_out, bytes_in, tokens_in, tokens_out;
 };
 typedef int (*hf_attempt_fn)(void *arg, const struct hf_attempt_info *a);

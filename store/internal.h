@@ -28,5 +28,7 @@ struct hf_store {
 bool hf_store_copy_str(struct hf_arena *a, struct hf_str *s);
 bool hf_store_copy_items(
     struct hf_arena *a, const struct hf_item **item, unsigned n);
+bool hf_store_copy_heard(
+    struct hf_arena *a, const struct hf_heard **heard, unsigned n);
 
 #endif

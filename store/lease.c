@@ -109,15 +109,20 @@ hf_lease_pass(struct hf_writer *w, struct hf_session_row *s, int64_t head,
 	return rc < 0 ? rc : set_owner(w, s, &to, head, rev_add, e);
 }
 
-/* Make the parts of a dead owner's turn its output item. */
+/* Make the parts of a dead owner's turn its output item.  *said gets the size
+ * of their text, and t->heard is no more than that. */
 static int
 parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
-    struct hf_turn_row *t, struct hf_error *e)
+    struct hf_turn_row *t, int64_t *said, struct hf_error *e)
 {
-	const struct hf_parts_text all = { .n = HF_PARTS_ALL };
+	const struct hf_parts_text all = { .n = HF_PARTS_ALL,
+		.heard = t->heard };
 	size_t size;
 	int rc = hf_parts_to_item(w, key, t, &all, &size, e);
 
+	*said = (int64_t)size;
+	if (t->heard > *said)
+		t->heard = *said;
 	if (rc == 0)
 		rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii",
 		    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
@@ -129,9 +134,9 @@ hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, struct hf_error *e)
 {
 	const int64_t unknown = -1; /* tokens */
-	int64_t now = hf_wall_us();
+	int64_t now = hf_wall_us(), said = -1;
 	const char *class = NULL;
-	int rc = key == NULL ? HF_ECORRUPT : parts_to_item(w, key, t, e);
+	int rc = key == NULL ? HF_ECORRUPT : parts_to_item(w, key, t, &said, e);
 
 	if (rc == HF_ECORRUPT) {
 		/* The parts stay for whoever looks into it; the session must
@@ -142,14 +147,15 @@ hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
 		    (long long)t->id,
 		    key == NULL ? "the session's key does not open" : e->text);
 		class = "gateway";
+		said = t->heard = -1;
 		rc = 0;
 	}
 	if (rc < 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t->id,
+	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiiiiii", t->id,
 	    (int64_t)HF_TURN_INTERRUPTED, t->n_items, t->view_items, t->chain,
 	    t->view, now, NULL, class, (int64_t)0, unknown, unknown, unknown,
-	    unknown);
+	    unknown, said, t->heard, (int64_t)0);
 	if (rc < 0)
 		return rc;
 	w->interrupted++;

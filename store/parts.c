@@ -39,12 +39,12 @@ hf_parts_read(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
 	return rc;
 }
 
-/* Body and digest of the item; each step may need the memory of megabytes
+/* Body and digest of a message; each step may need the memory of megabytes
  * again, so they are made one after the other. */
 static int
-make_item(struct hf_writer *w, const struct hf_seal_key *key,
+make_message(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_str text, struct hf_str refusal, struct hf_buf *body,
-    struct hf_item *it)
+    uint8_t digest[HF_DIGEST_SIZE])
 {
 	struct hf_buf norm;
 	int rc;
@@ -56,27 +56,41 @@ make_item(struct hf_writer *w, const struct hf_seal_key *key,
 	if (rc == 0 && !hf_buf_ok(&norm))
 		rc = HF_ENOMEM;
 	if (rc == 0)
-		hf_store_digest(&key->digest, hf_buf_str(&norm), it->digest);
+		hf_store_digest(&key->digest, hf_buf_str(&norm), digest);
 	hf_buf_free(&norm);
 	if (rc == 0)
 		rc = w->make_body(w->make_body_arg, text, refusal, body, NULL);
 	return rc == 0 && !hf_buf_ok(body) ? HF_ENOMEM : rc;
 }
 
+/* The part of it that was heard, if that is not all. */
+static int
+make_heard(struct hf_writer *w, const struct hf_seal_key *key,
+    struct hf_str text, struct hf_str refusal, int64_t heard,
+    struct hf_buf *body, struct hf_item *it)
+{
+	size_t n = (size_t)heard;
+	int rc;
+
+	it->has_heard = heard >= 0 && n < text.size + refusal.size;
+	if (!it->has_heard || n == 0)
+		return 0;
+	refusal.size = n > text.size ? n - text.size : 0;
+	text.size = n < text.size ? n : text.size;
+	rc = make_message(w, key, text, refusal, body, it->heard_digest);
+	it->heard = hf_buf_str(body);
+	return rc;
+}
+
 static int
 add_item(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, const struct hf_item *it, struct hf_error *e)
 {
-	uint8_t view[HF_DIGEST_SIZE];
-	int rc;
+	int rc = hf_row_add_items(w, key, t, it, 1, true, e);
 
-	hf_store_chain(&key->digest, t->view, it->digest, view);
-	rc = hf_row_add_items(w, key, t, it, 1, true, e);
-	if (rc < 0)
-		return rc;
-	memcpy(t->view, view, sizeof(view));
-	t->view_items++;
-	return 0;
+	if (rc == 0)
+		hf_row_extend_view(key, t, it);
+	return rc;
 }
 
 int
@@ -87,19 +101,23 @@ hf_parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
 	struct hf_item it = { .kind = HF_ITEM_MESSAGE,
 		.role = HF_ROLE_ASSISTANT,
 		.origin = HF_ORIGIN_MODEL };
-	struct hf_buf text, body;
+	struct hf_buf text, body, heard;
 	int rc;
 
 	hf_buf_init(&text, HF_BUF_NOCAP);
 	hf_buf_init(&body, HF_BUF_NOCAP);
+	hf_buf_init(&heard, HF_BUF_NOCAP);
 	rc = hf_parts_read(&w->db, key, t->id, t->seq, p->n, &text, e);
 	hf_buf_putstr(&text, p->rest);
 	*size = text.size;
 	if (rc < 0 || (text.size == 0 && p->refusal.size == 0))
 		goto out;
-	rc = hf_buf_ok(&text) ?
-	    make_item(w, key, hf_buf_str(&text), p->refusal, &body, &it) :
-	    HF_ENOMEM;
+	rc = hf_buf_ok(&text) ? make_heard(w, key, hf_buf_str(&text),
+				    p->refusal, p->heard, &heard, &it) :
+				HF_ENOMEM;
+	if (rc == 0)
+		rc = make_message(
+		    w, key, hf_buf_str(&text), p->refusal, &body, it.digest);
 	hf_buf_free(&text);
 	if (rc < 0) {
 		hf_fail(e, rc, "turn %lld: no body could be made of its text",
@@ -111,5 +129,6 @@ hf_parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
 out:
 	hf_buf_free(&text);
 	hf_buf_free(&body);
+	hf_buf_free(&heard);
 	return rc;
 }

@@ -20,11 +20,12 @@ struct hf_parts_text {
 	int64_t n;	    /* parts, or HF_PARTS_ALL */
 	struct hf_str rest; /* text behind them */
 	struct hf_str refusal;
+	int64_t heard; /* bytes of text, then of refusal; -1: all */
 };
 
-/* Make it the turn's next output item; chain and view of 't' go on (the caller
- * writes its row and drops the parts).  *size is that of the text; when there
- * is none, and no refusal, no item is made. */
+/* Make it the turn's next output item, marked if less than all was heard; chain
+ * and view of 't' go on (the caller writes its row and drops the parts).  *size
+ * is that of the text; when there is none, and no refusal, no item is made. */
 int hf_parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, const struct hf_parts_text *p, size_t *size,
     struct hf_error *e) HF_MUST_CHECK;

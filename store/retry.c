@@ -97,6 +97,8 @@ answer_row(sqlite3_stmt *q, struct hf_arena *a, struct hf_stored_answer *out,
 	*n_items = sqlite3_column_int64(q, 10);
 	out->attempts = (unsigned)sqlite3_column_int64(q, 11);
 	out->target = hf_arena_dup(a, hf_db_str(q, 12));
+	out->said = sqlite3_column_int64(q, 13);
+	out->heard = sqlite3_column_int64(q, 14);
 	if (out->finish_reason.p == NULL || out->target.p == NULL ||
 	    *n_items < 0 || *n_items > HF_ROW_MAX)
 		return hf_fail(e, HF_ECORRUPT, "turn %lld: its row is damaged",
@@ -174,6 +176,7 @@ hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
 	if (rc < 0 || out->state != HF_TURN_COMPLETE)
 		return rc;
 	rc = hf_store_session_key(st, session_row, &key, e);
+	out->key = key.digest;
 	return rc < 0 ? rc :
 			answer_items(st, &key, turn_row, n_items, a, out, e);
 }
@@ -182,7 +185,6 @@ hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
 
 struct delivered_job {
 	struct hf_job job;
-	bool delivered;
 	hf_done_fn cb; /* NULL: nobody waits */
 	void *arg;
 	unsigned n;
@@ -194,7 +196,7 @@ run_delivered(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 {
 	struct delivered_job *dj =
 	    hf_container_of(j, struct delivered_job, job);
-	int64_t now = dj->delivered ? hf_wall_us() : -1;
+	int64_t now = hf_wall_us();
 	int rc = 0;
 
 	for (unsigned i = 0; rc >= 0 && i < dj->n; i++)
@@ -221,7 +223,7 @@ free_delivered(struct hf_job *j)
 
 int
 hf_store_delivered(struct hf_store *st, const int64_t *turn_row, unsigned n,
-    bool delivered, hf_done_fn cb, void *arg, struct hf_error *e)
+    hf_done_fn cb, void *arg, struct hf_error *e)
 {
 	struct delivered_job *dj =
 	    calloc(1, sizeof(*dj) + n * sizeof(dj->row[0]));
@@ -232,7 +234,6 @@ hf_store_delivered(struct hf_store *st, const int64_t *turn_row, unsigned n,
 		.run = run_delivered,
 		.done = done_delivered,
 		.free = free_delivered };
-	dj->delivered = delivered;
 	dj->cb = cb;
 	dj->arg = arg;
 	dj->n = n;

@@ -52,6 +52,7 @@ hf_row_turn_columns(sqlite3_stmt *st, int at, struct hf_turn_row *t)
 	hf_db_digest(st, at + 8, t->view);
 	t->owner_slot = (unsigned)sqlite3_column_int64(st, at + 9);
 	t->owner_inc = (uint64_t)sqlite3_column_int64(st, at + 10);
+	t->heard = sqlite3_column_int64(st, at + 11);
 }
 
 static int
@@ -157,6 +158,52 @@ hf_row_held(struct hf_writer *w, int64_t session, int64_t turn, uint64_t fence,
 	return rc;
 }
 
+int
+hf_row_heard(struct hf_writer *w, const struct hf_seal_key *key, int64_t seq,
+    const struct hf_heard *h, struct hf_error *e)
+{
+	struct hf_seal_at at = { HF_SEAL_HEARD, seq,
+		h->item_row & (HF_ROW_MAX - 1) };
+	int rc = 0;
+
+	if (!h->whole)
+		rc = hf_seal_put(w->seal, key, at, h->body, &w->scratch[0]);
+	if (rc < 0)
+		return hf_fail(e, rc, "heard of %zu bytes", h->body.size);
+	rc = h->whole ?
+	    hf_db_run(&w->db, HF_SQL_ITEM_HEARD_ALL, e, "i", h->item_row) :
+	    hf_db_run(&w->db, HF_SQL_ITEM_HEARD, e, "idb", h->item_row,
+		h->digest, hf_buf_str(&w->scratch[0]));
+	if (rc == 0)
+		return hf_fail(e, HF_EINVAL, "heard: no such item");
+	return rc < 0 ? rc : 0;
+}
+
+void
+hf_row_extend_view(const struct hf_seal_key *key, struct hf_turn_row *t,
+    const struct hf_item *item)
+{
+	uint8_t next[HF_DIGEST_SIZE];
+
+	if (item->has_heard && item->heard.size == 0)
+		return; /* not heard at all */
+	hf_store_chain(&key->digest, t->view,
+	    item->has_heard ? item->heard_digest : item->digest, next);
+	memcpy(t->view, next, sizeof(next));
+	t->view_items++;
+}
+
+static int
+add_heard(struct hf_writer *w, const struct hf_seal_key *key,
+    const struct hf_turn_row *t, const struct hf_item *it, struct hf_error *e)
+{
+	struct hf_heard h = { .item_row = hf_row_child(t->id, t->n_items),
+		.body = it->heard };
+
+	memcpy(h.digest, it->heard_digest, sizeof(h.digest));
+	return hf_row_heard(w, key, t->seq, &h, e);
+}
+
 static int
 add_item(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, const struct hf_item *it, bool output,
@@ -185,6 +232,8 @@ add_item(struct hf_writer *w, const struct hf_seal_key *key,
 	    (int64_t)it->role, (int64_t)it->origin, (int64_t)it->lead,
 	    it->anchor_row, it->digest, chain, side_of, side,
 	    hf_buf_str(&w->scratch[0]));
+	if (rc >= 0 && it->has_heard)
+		rc = add_heard(w, key, t, it, e);
 	if (rc < 0)
 		return rc;
 	memcpy(t->chain, chain, sizeof(chain));

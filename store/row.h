@@ -33,6 +33,7 @@ struct hf_turn_row {
 	uint8_t chain[HF_DIGEST_SIZE], view[HF_DIGEST_SIZE];
 	unsigned owner_slot;
 	uint64_t owner_inc;
+	int64_t heard; /* -1: not noted */
 };
 
 /* Read the columns of SESSION_COLUMNS, or of TURN_COLUMNS from column 'at' on.
@@ -67,6 +68,12 @@ int hf_row_held(struct hf_writer *w, int64_t session, int64_t turn,
 int hf_row_add_items(struct hf_writer *w, const struct hf_seal_key *key,
     struct hf_turn_row *t, const struct hf_item *item, unsigned n, bool output,
     struct hf_error *e) HF_MUST_CHECK;
+/* The effective view goes on with an item, as it was heard. */
+void hf_row_extend_view(const struct hf_seal_key *key, struct hf_turn_row *t,
+    const struct hf_item *item);
+/* Set or take away an item's mark of what was heard of it. */
+int hf_row_heard(struct hf_writer *w, const struct hf_seal_key *key,
+    int64_t seq, const struct hf_heard *h, struct hf_error *e) HF_MUST_CHECK;
 /* Seal 'plain' as blob 'kind' (HF_SEAL_PARAMS or _REQUEST) of a turn; an empty
  * one is not stored. */
 int hf_row_add_blob(struct hf_writer *w, const struct hf_seal_key *key,

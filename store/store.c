@@ -141,3 +141,22 @@ hf_store_copy_items(struct hf_arena *a, const struct hf_item **item, unsigned n)
 	*item = to;
 	return ok;
 }
+
+bool
+hf_store_copy_heard(
+    struct hf_arena *a, const struct hf_heard **heard, unsigned n)
+{
+	struct hf_heard *to;
+	bool ok = true;
+
+	if (n == 0)
+		return true;
+	to = hf_arena_alloc(a, n * sizeof(*to));
+	if (to == NULL)
+		return false;
+	memcpy(to, *heard, n * sizeof(*to));
+	for (unsigned i = 0; i < n; i++)
+		ok = hf_store_copy_str(a, &to[i].body) && ok;
+	*heard = to;
+	return ok;
+}

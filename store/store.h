@@ -205,8 +205,10 @@ enum hf_begin_result {
 	HF_BEGIN_MOVED	 /* the head is not 'rev' any more: align again */
 };
 
+/* What was heard of an item. */
 struct hf_heard {
 	int64_t item_row;
+	bool whole;	    /* all of it: no mark; else: */
 	struct hf_str body; /* empty: not heard at all */
 	uint8_t digest[HF_DIGEST_SIZE];
 };
@@ -291,7 +293,8 @@ struct hf_attempt_end {
 	const char *cls;	/* "ok" or an error class name */
 	const char *reason;	/* "http_503", "connect_timeout", ... */
 	int http_status;	/* 0: none seen */
-	int64_t first_token_us; /* since the attempt began; 0: none */
+	int64_t called_us;	/* wall time of the call; 0: none made */
+	int64_t first_token_us; /* since the call; 0: none */
 	int64_t total_us;
 	int64_t bytes_out, bytes_in;   /* payload, response body */
 	int64_t tokens_in, tokens_out; /* -1: unknown */
@@ -300,6 +303,8 @@ struct hf_attempt_end {
 struct hf_attempt_begin {
 	int n;		      /* 0: nothing to open */
 	struct hf_str target; /* "provider/model" */
+	int64_t from_bytes;   /* of the answer's text were there, which it
+			       * goes on with */
 };
 
 /* write: close attempt k and open k+1 in one commit, under the fence. */
@@ -317,8 +322,8 @@ struct hf_finish {
 	int64_t session_row, turn_row;
 	uint64_t fence;
 	enum hf_turn_state state;
-	/* COMPLETE/INCOMPLETE: items of the answer, digests filled.  Parts of
-	 * the turn are dropped in the same commit. */
+	/* Items of the answer, digests filled, with what was heard where that
+	 * is less.  Parts of the turn are dropped in the same commit. */
 	const struct hf_item *item;
 	unsigned n_item;
 	uint8_t view[HF_DIGEST_SIZE]; /* with the output */
@@ -331,6 +336,9 @@ struct hf_finish {
 	int64_t n_part;
 	size_t text_size;
 	struct hf_str text_rest, refusal;
+	int64_t said;	 /* bytes of text in the answer */
+	int64_t heard;	 /* of them given to the client; -1: not known */
+	int64_t gone_us; /* wall time when the client left; 0: not yet */
 	/* FAILED because the input itself was refused: the head goes back to
 	 * the parent, so that later turns do not carry it. */
 	bool drop_from_history;
@@ -387,7 +395,9 @@ struct hf_stored_answer {
 	struct hf_str finish_reason, target;
 	unsigned attempts;
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
-	struct hf_item *item; /* its output */
+	int64_t said, heard;	   /* bytes of text; -1: not noted */
+	struct hf_session_key key; /* the session's */
+	struct hf_item *item;	   /* its output */
 	unsigned n_item;
 };
 /* read.  How a turn ended and, if it is complete, what it answered. */
@@ -395,11 +405,37 @@ int hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
     struct hf_arena *a, struct hf_stored_answer *out,
     struct hf_error *e) HF_MUST_CHECK;
 
-/* write.  The whole responses of these turns were given to the kernel, or
- * their clients left before.  'cb' may be NULL: what a crash forgets is
- * answered once more to the same request. */
+/* write.  The whole responses of these turns were given to the kernel.  'cb'
+ * may be NULL: what a crash forgets is answered once more to the same
+ * request. */
 int hf_store_delivered(struct hf_store *st, const int64_t *turn_row, unsigned n,
-    bool delivered, hf_done_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+    hf_done_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+/* --- what was heard ------------------------------------------------------ */
+
+/* How much of an answer its client was given. */
+struct hf_heard_note {
+	int64_t session_row, turn_row;
+	bool delivered;	 /* the whole response; else the client left */
+	int64_t heard;	 /* bytes of text */
+	int64_t gone_us; /* wall time when it left; 0: it did not */
+	/* Of items of the answer, in their order, and the effective chain
+	 * with them.  They count if no later turn goes on from this one, whose
+	 * history says something else already. */
+	const struct hf_heard *mark;
+	unsigned n_mark;
+	uint8_t view[HF_DIGEST_SIZE];
+	int64_t view_items;
+};
+/* write, under the fence: the client of an open turn left, and the answer is
+ * made all the same.  If this process dies its text is marked so. */
+int hf_store_gone(struct hf_store *st, const struct hf_heard_note *n,
+    uint64_t fence, hf_done_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+/* write.  Of a turn that has ended: it was told again and heard to the end, or
+ * its client left before that.  Changes nothing if it was delivered before.
+ * Later turns are aligned with it (rev moves).  'cb' may be NULL. */
+int hf_store_heard(struct hf_store *st, const struct hf_heard_note *n,
+    hf_done_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
 
 /* --- API keys --------------------------------------------------------- */
 

@@ -46,10 +46,11 @@ close_attempt(struct hf_writer *w, int64_t turn, const struct hf_attempt_end *a,
 
 	if (a->n == 0)
 		return 0;
-	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_CLOSE, e, "iizziiiiiii",
+	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_CLOSE, e, "iizziiiiiiii",
 	    hf_row_child(turn, a->n), hf_wall_us(), a->cls, a->reason,
 	    (int64_t)a->http_status, a->first_token_us, a->total_us,
-	    a->bytes_out, a->bytes_in, a->tokens_in, a->tokens_out);
+	    a->bytes_out, a->bytes_in, a->tokens_in, a->tokens_out,
+	    a->called_us);
 	if (rc == 0)
 		return hf_fail(e, HF_EINVAL, "attempt %d: not open", a->n);
 	return rc < 0 ? rc : 0;
@@ -85,8 +86,9 @@ run_attempts(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 		rc = close_attempt(w, t.id, &tj->close, e);
 	if (rc < 0 || tj->open.n == 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_ADD, e, "iti",
-	    hf_row_child(t.id, tj->open.n), tj->open.target, hf_wall_us());
+	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_ADD, e, "itii",
+	    hf_row_child(t.id, tj->open.n), tj->open.target, hf_wall_us(),
+	    tj->open.from_bytes);
 	return rc < 0 ? rc : 0;
 }
 
@@ -111,27 +113,16 @@ run_part(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	return rc < 0 ? rc : 0;
 }
 
-/* The view goes on from what the turn's input left. */
-static void
-extend_view(const struct hf_session_row *s, struct hf_turn_row *t,
-    const struct hf_item *item, unsigned n)
-{
-	uint8_t next[HF_DIGEST_SIZE];
-
-	for (unsigned i = 0; i < n; i++) {
-		hf_store_chain(&s->key.digest, t->view, item[i].digest, next);
-		memcpy(t->view, next, sizeof(next));
-		t->view_items++;
-	}
-}
-
 /* The message of a long answer, from its parts. */
 static int
 add_long(struct hf_writer *w, const struct hf_session_row *s,
     struct hf_turn_row *t, const struct hf_finish *f, struct hf_error *e)
 {
 	const struct hf_parts_text text = {
-		.n = f->n_part, .rest = f->text_rest, .refusal = f->refusal
+		.n = f->n_part,
+		.rest = f->text_rest,
+		.refusal = f->refusal,
+		.heard = f->heard,
 	};
 	size_t size;
 	int rc = hf_parts_to_item(w, &s->key, t, &text, &size, e);
@@ -154,9 +145,10 @@ add_output(struct hf_writer *w, const struct hf_session_row *s,
 		    w, &s->key, t, f->item, f->n_item, true, e);
 	if (rc < 0)
 		return rc;
-	if (f->from_parts) {
-		extend_view(s, t, f->item, f->n_item);
-	} else if (f->n_item > 0) {
+	/* The view goes on from what the turn's input left. */
+	for (unsigned i = 0; f->from_parts && i < f->n_item; i++)
+		hf_row_extend_view(&s->key, t, &f->item[i]);
+	if (!f->from_parts && f->n_item > 0) {
 		memcpy(t->view, f->view, sizeof(t->view));
 		t->view_items = f->view_items;
 	}
@@ -179,10 +171,11 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 		rc = close_attempts(w, t.id, f, e);
 	if (rc < 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiii", t.id,
+	rc = hf_db_run(&w->db, HF_SQL_TURN_CLOSE, e, "iiiiddizziiiiiiii", t.id,
 	    (int64_t)f->state, t.n_items, t.view_items, t.chain, t.view,
 	    hf_wall_us(), f->finish_reason, f->error_class, (int64_t)f->status,
-	    f->tokens_in, f->tokens_out, f->tokens_cached, f->tokens_reasoning);
+	    f->tokens_in, f->tokens_out, f->tokens_cached, f->tokens_reasoning,
+	    f->said, f->heard, f->gone_us);
 	if (rc == 0)
 		return hf_fail(
 		    e, HF_EINVAL, "turn %lld: not open", (long long)t.seq);

@@ -7,7 +7,9 @@
  * its predecessor's; turns and items are numbered without a gap and as many
  * as their owners say; what a turn says of its input follows from its items.
  * Kind, role and origin of an item stand beside its sealed body and are
- * proved only where the view's chain covers them (lead, anchor, heard).
+ * proved only where the view's chain covers them (lead, anchor, heard).  Of
+ * the figures in a turn's row, how much was said and heard, it is looked for
+ * whether they can be.
  */
 #include <config.h>
 
@@ -108,6 +110,9 @@ read_turns(struct hf_verify *v)
 		/* There may be none: zero. */
 		(void)hf_db_digest(st, 13, t.request);
 		t.delivered = sqlite3_column_int64(st, 14) > 0;
+		t.said = sqlite3_column_int64(st, 15);
+		t.heard = sqlite3_column_int64(st, 16);
+		t.gone_us = sqlite3_column_int64(st, 17);
 		v->shuffled = v->shuffled || t.id < last;
 		last = t.id;
 		hf_buf_put(&v->turns, &t, sizeof(t));
@@ -148,6 +153,21 @@ check_sequence(struct hf_verify *v)
 		    "only "
 		    "%lld turns were begun",
 		    (long long)v->s.n_turns);
+}
+
+static void
+note_children(struct hf_verify *v)
+{
+	struct hf_vturn *t, *parent;
+	size_t n;
+
+	t = hf_vturns(v, &n);
+	for (size_t i = 0; i < n; i++) {
+		parent =
+		    t[i].parent == 0 ? NULL : hf_vturn_find(v, t[i].parent);
+		if (parent != NULL)
+			parent->has_child = true;
+	}
 }
 
 /* --- leases --------------------------------------------------------------- */
@@ -256,6 +276,7 @@ verify_row(struct hf_verify *v, int64_t row)
 	if (rc < 0)
 		return rc;
 	check_sequence(v);
+	note_children(v);
 	hf_verify_path(v);
 	t = hf_vturns(v, &n);
 	for (size_t i = 0; i < n && rc == 0; i++)

@@ -13,12 +13,14 @@ struct hf_vturn {
 	int64_t id, seq, parent, retry_of;
 	int state;
 	int64_t n_items, view_items, started_us;
+	int64_t said, heard, gone_us;
 	uint8_t chain[HF_DIGEST_SIZE], view[HF_DIGEST_SIZE];
 	uint8_t lead[HF_DIGEST_SIZE], input[HF_DIGEST_SIZE];
 	uint8_t request[HF_DIGEST_SIZE]; /* zero: none */
 	uint64_t owner_inc;
 	bool delivered; /* its answer reached the client */
 	bool on_path;
+	bool has_child; /* a later turn goes on from it */
 };
 
 /* An item on the path, as far as the view is made of it. */

@@ -76,6 +76,10 @@ struct walk {
 	bool chained; /* 'chain' is known */
 	uint8_t lead[HF_DIGEST_SIZE], input[HF_DIGEST_SIZE];
 	bool damaged; /* 'input' does not say anything */
+	/* Of the text of the answer: sizes of what is stored. */
+	int64_t text_size, heard_size;
+	bool text_marked;
+	bool sizeless; /* ... are not known */
 };
 
 static void
@@ -125,6 +129,59 @@ check_place(struct walk *w, int64_t idx, bool output)
 }
 
 static void
+see_text(struct walk *w, const struct hf_item *it)
+{
+	w->text_size += (int64_t)it->body.size;
+	w->heard_size += (int64_t)it->heard.size;
+	w->text_marked = w->text_marked || it->has_heard;
+}
+
+/* A body is never smaller than the text in it.  What the client of a later
+ * turn says was heard of this one replaces the mark, but not the figures. */
+static const char *
+wrong_mark(const struct walk *w, bool cut)
+{
+	const struct hf_vturn *t = w->t;
+
+	if (w->damaged || w->sizeless)
+		return NULL;
+	if (t->said > w->text_size)
+		return "what is stored of its answer is smaller";
+	if (t->has_child)
+		return NULL;
+	if (cut != w->text_marked)
+		return cut ? "the history has the whole" :
+			     "the history has only a part";
+	if (cut &&
+	    (t->heard > w->heard_size ||
+		(t->heard == 0) != (w->heard_size == 0)))
+		return "the history has another part";
+	return NULL;
+}
+
+/* How much was said and heard: can it be? */
+static void
+check_heard(struct walk *w)
+{
+	const struct hf_vturn *t = w->t;
+	bool cut = t->heard >= 0 && t->heard < t->said;
+	const char *what;
+
+	if (t->state < HF_TURN_COMPLETE)
+		return;
+	if (t->said < -1 || t->heard < -1 || t->heard > t->said)
+		what = "that cannot be";
+	else if (cut && t->gone_us == 0)
+		what = "its client never left";
+	else
+		what = wrong_mark(w, cut);
+	if (what != NULL)
+		hf_verify_add(w->v, true, "heard", t->seq, -1,
+		    "%lld of %lld bytes are said to be heard, but %s",
+		    (long long)t->heard, (long long)t->said, what);
+}
+
+static void
 see_item(struct walk *w, sqlite3_stmt *st)
 {
 	struct hf_verify *v = w->v;
@@ -147,12 +204,15 @@ see_item(struct walk *w, sqlite3_stmt *st)
 			w->damaged = v->broken = true;
 			goto out;
 		}
+		w->sizeless = true;
 	}
 	check_chain(w, idx, &it, stored);
 	if (it.lead)
 		fold(v, w->lead, it.digest);
 	else if (!output && it.anchor_row == 0)
 		fold(v, w->input, it.digest);
+	if (output && it.kind == HF_ITEM_MESSAGE)
+		see_text(w, &it);
 	if (output)
 		w->outputs++;
 	else
@@ -227,8 +287,10 @@ check_items(struct hf_verify *v, const struct hf_vturn *t,
 		memcpy(w.chain, parent->chain, HF_DIGEST_SIZE);
 	while ((rc = hf_db_step(&v->in->db, st, v->e)) > 0)
 		see_item(&w, st);
-	if (rc == 0)
+	if (rc == 0) {
 		check_items_end(&w);
+		check_heard(&w);
+	}
 	return rc;
 }
 

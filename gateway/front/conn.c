@@ -167,6 +167,8 @@ conn_closed(struct evhttp_connection *evcon, void *arg)
 
 	(void)evcon;
 	event_del(&c->io);
+	if (c->sink != NULL)
+		c->sink->lost = hf_conn_unsent(c);
 	hf_held_end(c);
 	if (c->adopted) {
 		/* evhttp closes what stood for it. */

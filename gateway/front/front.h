@@ -90,7 +90,9 @@ void hf_sink_state(struct hf_sink *s, uint32_t state);
  * other way to say so. */
 void hf_sink_abort(struct hf_sink *s);
 bool hf_sink_started(const struct hf_sink *s);
-/* Bytes handed over and not yet taken by the kernel. */
+/* Bytes handed over and not yet taken by the kernel.  Once the connection is
+ * gone, and inside 'gone' and the callback of hf_sink_on_sent(): what it never
+ * took. */
 size_t hf_sink_backlog(const struct hf_sink *s);
 /* 'gone' fires once if the client's connection closes before the response is
  * finished (the sink is dead after it returns; do not touch it again);

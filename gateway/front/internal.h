@@ -132,8 +132,9 @@ struct hf_sink {
 	bool started, finished;
 	bool bodiless; /* HEAD, 204, 304 */
 	bool chunked;
-	bool close; /* after this response */
-	bool high;  /* 'drained' is owed */
+	bool close;  /* after this response */
+	bool high;   /* 'drained' is owed */
+	size_t lost; /* left in the output when 'conn' closed */
 	void (*gone)(void *arg);
 	void (*drained)(void *arg);
 	void *arg;

@@ -372,14 +372,16 @@ hf_sink_backlog(const struct hf_sink *s)
 	size_t n = s->pending == NULL ? 0 : evbuffer_get_length(s->pending);
 
 	if (s->conn != NULL)
-		n += hf_conn_unsent(s->conn);
-	return n;
+		return n + hf_conn_unsent(s->conn);
+	return n + s->lost;
 }
 
 void
 hf_sink_write(struct hf_sink *s, struct hf_str bytes)
 {
 	HF_CHECK(s->started);
+	if (s->conn == NULL)
+		s->lost += bytes.size;
 	if (s->finished || s->conn == NULL || s->bodiless || bytes.size == 0)
 		return;
 	if (s->pending == NULL) {

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "gateway/surface/chat_internal.h"
+#include "gateway/surface/progress.h"
 
 #include <stdlib.h>
 
@@ -19,14 +20,16 @@ struct chat {
 	struct hf_sink *sink;
 	struct hf_turn *turn;
 	bool stream, include_usage;
-	unsigned n_call;    /* sent so far */
-	struct hf_buf head; /* of every chunk, up to the delta */
-	struct hf_buf out;  /* scratch */
+	struct hf_delivered told;    /* of the answer, so far */
+	struct hf_progress progress; /* what the client has of it */
+	struct hf_buf head;	     /* of every chunk, up to the delta */
+	struct hf_buf out;	     /* scratch */
 };
 
 static void
 chat_free(struct chat *c)
 {
+	hf_progress_free(&c->progress);
 	hf_buf_free(&c->head);
 	hf_buf_free(&c->out);
 	free(c);
@@ -112,6 +115,47 @@ put_call(struct hf_buf *b, struct hf_str id, struct hf_str name,
 	hf_buf_puts(b, "}}");
 }
 
+/* --- what was handed over ------------------------------------------------- */
+
+/* What is left of a chat once it is told: whether its end was handed over, and
+ * if not, how much of it was. */
+struct sent {
+	struct hf_turn_env *env;
+	struct hf_sink *sink;
+	struct hf_told told;
+	struct hf_progress progress;
+};
+
+static void
+on_sent(void *arg, bool sent)
+{
+	struct sent *s = arg;
+	struct hf_delivered d =
+	    hf_progress_given(&s->progress, hf_sink_backlog(s->sink));
+
+	hf_turn_sent(s->env, &s->told, sent, &d);
+	hf_progress_free(&s->progress);
+	free(s);
+}
+
+/* Right before the response is finished, which may be its end at once: the
+ * progress goes from the chat to the watch. */
+static void
+watch_end(struct chat *c, const struct hf_turn_info *i)
+{
+	struct sent *s;
+
+	if (i->told.turn_row == 0)
+		return;
+	s = hf_xcalloc(1, sizeof(*s));
+	s->env = c->env;
+	s->sink = c->sink;
+	s->told = i->told;
+	s->progress = c->progress;
+	hf_progress_init(&c->progress);
+	hf_sink_on_sent(c->sink, on_sent, s);
+}
+
 /* --- a stream ------------------------------------------------------------ */
 
 static void
@@ -133,10 +177,18 @@ chunk_end(struct chat *c, const char *finish)
 }
 
 static void
+send_bytes(struct chat *c, struct hf_str bytes)
+{
+	hf_sink_write(c->sink, bytes);
+	hf_progress_add(
+	    &c->progress, bytes.size, hf_sink_backlog(c->sink), &c->told);
+}
+
+static void
 send_out(struct chat *c)
 {
 	if (hf_buf_ok(&c->out))
-		hf_sink_write(c->sink, hf_buf_str(&c->out));
+		send_bytes(c, hf_buf_str(&c->out));
 	hf_buf_reset(&c->out);
 }
 
@@ -167,7 +219,7 @@ chat_beat(void *arg)
 
 	/* One comment of one line: a blank line behind it makes some clients
 	 * see an empty event. */
-	hf_sink_write(c->sink, HF_STR(": hf\n"));
+	send_bytes(c, HF_STR(": hf\n"));
 }
 
 static void
@@ -177,8 +229,8 @@ chat_event(void *arg, const struct hf_event *ev)
 
 	chunk_begin(c);
 	if (ev->type == HF_EV_TOOL_CALL) {
-		hf_buf_printf(
-		    &c->out, "{\"tool_calls\":[{\"index\":%u,", c->n_call++);
+		hf_buf_printf(&c->out, "{\"tool_calls\":[{\"index\":%u,",
+		    c->told.calls++);
 		put_call(&c->out, ev->tool.native_id, ev->tool.name,
 		    ev->tool.arguments);
 		hf_buf_puts(&c->out, "]}");
@@ -187,6 +239,7 @@ chat_event(void *arg, const struct hf_event *ev)
 		    ev->type == HF_EV_TEXT ? "{\"content\":" : "{\"refusal\":");
 		hf_json_put_string(&c->out, ev->text);
 		hf_buf_putc(&c->out, '}');
+		c->told.text += ev->text.size;
 	}
 	chunk_end(c, NULL);
 	send_out(c);
@@ -213,6 +266,7 @@ finish_stream(
 		    i->target, i->attempts);
 	hf_buf_puts(&c->out, "data: [DONE]\n\n");
 	send_out(c);
+	watch_end(c, i);
 	hf_sink_end(c->sink);
 }
 
@@ -257,36 +311,9 @@ finish_plain(
 	}
 	hf_buf_putc(b, '}');
 	turn_headers(&h, i);
+	watch_end(c, i);
 	hf_sink_reply(
 	    c->sink, 200, h.h, h.n, "application/json", hf_buf_str(b));
-}
-
-/* What is left of a chat once it is told: whether its end was handed over. */
-struct sent {
-	struct hf_turn_env *env;
-	int64_t turn_row;
-};
-
-static void
-on_sent(void *arg, bool sent)
-{
-	struct sent *s = arg;
-
-	hf_turn_sent(s->env, s->turn_row, sent);
-	free(s);
-}
-
-static void
-watch_end(struct chat *c, const struct hf_turn_info *i)
-{
-	struct sent *s;
-
-	if (i->turn_row == 0)
-		return;
-	s = hf_xcalloc(1, sizeof(*s));
-	s->env = c->env;
-	s->turn_row = i->turn_row;
-	hf_sink_on_sent(c->sink, on_sent, s);
 }
 
 static void
@@ -294,7 +321,6 @@ chat_finish(void *arg, const struct hf_turn_info *i, const struct hf_answer *a)
 {
 	struct chat *c = arg;
 
-	watch_end(c, i);
 	if (c->stream)
 		finish_stream(c, i, a);
 	else
@@ -367,7 +393,10 @@ on_gone(void *arg)
 {
 	struct chat *c = arg;
 
-	hf_turn_client_gone(c->turn);
+	struct hf_delivered d =
+	    hf_progress_given(&c->progress, hf_sink_backlog(c->sink));
+
+	hf_turn_client_gone(c->turn, &d);
 	chat_free(c);
 }
 
@@ -399,6 +428,7 @@ hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink)
 	c->include_usage = o.include_usage;
 	hf_buf_init(&c->head, 4096);
 	hf_buf_init(&c->out, HF_BUF_NOCAP);
+	hf_progress_init(&c->progress);
 	c->turn = hf_turn_start(env, &in, &chat_surface, c);
 	hf_sink_watch(sink, on_gone, on_drained, c);
 }

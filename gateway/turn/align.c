@@ -46,6 +46,15 @@ same(const struct hf_item *s, const struct hf_item *c)
 	return memcmp(hf_item_view_digest(s), c->digest, HF_DIGEST_SIZE) == 0;
 }
 
+/* Of an answer that was cut short the client has all the same the whole: it
+ * was told it again, or reads faster than its connection was known to. */
+static bool
+same_whole(const struct hf_item *s, const struct hf_item *c)
+{
+	return s->has_heard &&
+	    memcmp(s->digest, c->digest, HF_DIGEST_SIZE) == 0;
+}
+
 static bool
 is_answer(const struct hf_item *i)
 {
@@ -70,7 +79,10 @@ window(const struct walk *w)
 
 		if (k > w->m)
 			continue;
-		for (i = 0; i < k && same(&w->s[j + i], &w->c[i]); i++)
+		for (i = 0; i < k &&
+		     (same(&w->s[j + i], &w->c[i]) ||
+			 same_whole(&w->s[j + i], &w->c[i]));
+		     i++)
 			answer = answer || is_answer(&w->c[i]);
 		if (i == k && (answer || k >= 2))
 			return k;
@@ -96,6 +108,16 @@ heard(struct walk *w, uint32_t c)
 {
 	w->out->heard[w->out->n_heard].s = w->j;
 	w->out->heard[w->out->n_heard++].c = c;
+}
+
+/* The window covers the last 'k' of the stored items: what of them the client
+ * has whole after all. */
+static void
+heard_in_window(struct walk *w, uint32_t k)
+{
+	for (w->i = 0, w->j = w->n - k; w->i < k; w->i++, w->j++)
+		if (!same(&w->s[w->j], &w->c[w->i]))
+			heard(w, w->i);
 }
 
 /* One step where s[j] and c[i] differ; false: a branch begins at s[j]. */
@@ -168,6 +190,9 @@ walk(struct walk *w)
 		if (same(&w->s[w->j], &w->c[w->i])) {
 			w->i++;
 			w->j++;
+		} else if (same_whole(&w->s[w->j], &w->c[w->i])) {
+			heard(w, w->i++);
+			w->j++;
 		} else {
 			branched = !step(w);
 		}
@@ -198,7 +223,7 @@ walk(struct walk *w)
 static bool
 is_view(struct walk *w)
 {
-	if (w->i > 0)
+	if (w->i > 0 || same_whole(&w->s[0], &w->c[0]))
 		return w->m > 1; /* one item that was said before is
 				  * said again: "yes" */
 	return greeting(w);
@@ -230,18 +255,20 @@ hf_align(enum hf_history_mode mode, const struct hf_item *stored,
 		out->first_new = w.n;
 		return 0;
 	}
-	if (w.i == 0 && (k = window(&w)) > 0) {
-		out->how = HF_ALIGN_WINDOW;
-		out->first_new = k;
-		return 0;
-	}
-	if (mode == HF_HISTORY_AUTO && !is_view(&w))
+	k = w.i == 0 ? window(&w) : 0;
+	if (k == 0 && mode == HF_HISTORY_AUTO && !is_view(&w))
 		return 0;
 	w.at = hf_arena_alloc(a, (w.n + 1) * sizeof(*w.at));
 	out->heard = hf_arena_alloc(a, w.n * sizeof(*out->heard));
 	out->insert = hf_arena_alloc(a, w.m * sizeof(*out->insert));
 	if (w.at == NULL || out->heard == NULL || out->insert == NULL)
 		return HF_ENOMEM;
+	if (k > 0) {
+		out->how = HF_ALIGN_WINDOW;
+		out->first_new = k;
+		heard_in_window(&w, k);
+		return 0;
+	}
 	w.j = w.i;
 	for (k = 0; k <= w.j; k++)
 		w.at[k] = k;

@@ -41,8 +41,8 @@ struct hf_align {
 	uint32_t first_new; /* client[first_new..n) is new */
 	struct {
 		uint32_t s, c;
-	} * heard; /* stored[s] was heard as client[c];
-		    * HF_ALIGN_NONE: not at all */
+	} * heard; /* stored[s] was heard as client[c] (which may be
+		    * all of it); HF_ALIGN_NONE: not at all */
 	uint32_t n_heard;
 	struct {
 		uint32_t c, s;

@@ -497,6 +497,7 @@ attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
 	a->target = target_idx;
 	a->stream = turn_upstream_stream(t, target);
 	a->begun_us = hf_now_us();
+	a->called_us = hf_wall_us();
 	a->finish = HF_FINISH_STOP;
 	a->tokens_in = a->tokens_out = -1;
 	a->tokens_cached = a->tokens_reasoning = -1;
@@ -593,6 +594,7 @@ attempt_end(const struct hf_attempt *a, struct hf_attempt_end *end)
 		.cls = hf_class_name(a->outcome.cls),
 		.reason = a->outcome.reason,
 		.http_status = a->outcome.http_status,
+		.called_us = a->called_us,
 		.first_token_us = a->first_us,
 		.total_us = hf_now_us() - a->begun_us,
 		.bytes_out = a->bytes_out,

@@ -119,6 +119,7 @@ record(struct hf_turn *t, bool open, struct hf_error *e)
 	if (open) {
 		begin.n = (int)t->n_attempt;
 		begin.target = hf_str(t->in.route->target[t->target]->name);
+		begin.from_bytes = t->started ? (int64_t)turn_text_size(t) : 0;
 	}
 	rc = hf_store_attempts(t->env->store, t->session_row, t->turn_row,
 	    t->fence, &end, &begin, on_recorded, t, e);

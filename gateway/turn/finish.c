@@ -34,7 +34,7 @@ collect_output(struct hf_turn *t, struct hf_error *e)
 			return rc;
 	}
 	hf_draft_digest(&t->output, &t->head.key);
-	return 0;
+	return turn_mark_heard(t, e);
 }
 
 /* The beginning of a long text is in parts on disk, the end in memory. */
@@ -54,21 +54,13 @@ fill_long(const struct hf_turn *t, struct hf_finish *f)
 static void
 fill_finish(struct hf_turn *t, struct hf_finish *f)
 {
-	uint8_t next[HF_DIGEST_SIZE];
-
 	f->session_row = t->session_row;
 	f->turn_row = t->turn_row;
 	f->fence = t->fence;
 	f->state = t->final;
 	f->item = t->output.item;
 	f->n_item = t->output.n;
-	memcpy(f->view, t->view, sizeof(f->view));
-	for (unsigned i = 0; i < t->output.n; i++) {
-		hf_store_chain(
-		    &t->head.key, f->view, t->output.item[i].digest, next);
-		memcpy(f->view, next, sizeof(next));
-	}
-	f->view_items = t->view_items + t->output.n;
+	turn_fill_heard(t, f);
 	f->tokens_in = t->answer.tokens_in;
 	f->tokens_out = t->answer.tokens_out;
 	f->tokens_cached = t->answer.tokens_cached;
@@ -129,7 +121,7 @@ tell_finish(struct hf_turn *t)
 	if (t->surface != NULL)
 		t->surface->finish(t->surface_arg, &info, &t->answer);
 	else if (t->durable)
-		hf_turn_sent(t->env, t->turn_row, false);
+		hf_turn_sent(t->env, &info.told, false, &t->given);
 	t->surface = NULL;
 	turn_move(t, TURN_DONE);
 }
@@ -176,9 +168,9 @@ turn_finish(struct hf_turn *t)
 	}
 	rc = collect_output(t, &e);
 	if (rc == 0) {
-		fill_finish(t, &f);
 		if (t->text_base > 0)
 			fill_long(t, &f);
+		fill_finish(t, &f);
 		f.finish_reason = hf_finish_name(t->answer.finish);
 		f.status = 200;
 		f.close_rest = t->n_unclosed > 0;
@@ -245,7 +237,9 @@ submit_close(struct hf_turn *t, struct hf_error *e)
 		    t->env->store, t->turn_row, on_closed, t, e);
 	t->output.n = 0;
 	turn_forget_rest(t);
-	if (t->started) {
+	/* A client that waits for a plain answer, or left before the first
+	 * release, was given nothing of what there is. */
+	if (t->started || (t->gone && t->answer.text.size > 0)) {
 		rc = collect_output(t, e);
 		if (rc < 0)
 			return rc;

@@ -283,7 +283,7 @@ void
 hedge_start(struct hf_attempt *a)
 {
 	struct hf_turn *t = a->t;
-	struct hf_attempt_begin begin;
+	struct hf_attempt_begin begin = { 0 };
 	struct hf_error e = { 0 };
 	int64_t now = hf_now_us();
 	int rc;

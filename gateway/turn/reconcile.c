@@ -180,12 +180,16 @@ collect_heard(struct pass *p, struct hf_error *e)
 	if (p->heard == NULL)
 		return hf_fail(e, HF_ENOMEM, "no memory to align");
 	for (uint32_t i = 0; i < al->n_heard; i++) {
-		p->heard[i].item_row = p->stored[al->heard[i].s].row;
+		const struct hf_item *s = &p->stored[al->heard[i].s], *c;
+
+		p->heard[i].item_row = s->row;
 		if (al->heard[i].c == HF_ALIGN_NONE)
 			continue;
-		p->heard[i].body = p->client[al->heard[i].c].body;
-		memcpy(p->heard[i].digest, p->client[al->heard[i].c].digest,
-		    HF_DIGEST_SIZE);
+		c = &p->client[al->heard[i].c];
+		p->heard[i].whole =
+		    memcmp(c->digest, s->digest, HF_DIGEST_SIZE) == 0;
+		p->heard[i].body = c->body;
+		memcpy(p->heard[i].digest, c->digest, HF_DIGEST_SIZE);
 	}
 	return 0;
 }
@@ -234,7 +238,7 @@ chain_view(struct pass *p)
 	const struct hf_session_key *k = &t->head.key;
 	uint32_t h = 0, n = 0;
 	bool whole = al->how == HF_ALIGN_BRANCH || al->how == HF_ALIGN_RETRY ||
-	    al->how == HF_ALIGN_MERGED;
+	    al->how == HF_ALIGN_MERGED || al->n_heard > 0;
 
 	memset(t->view, 0, sizeof(t->view));
 	t->view_items = 0;

@@ -149,8 +149,8 @@ on_left_queue(void *arg, int rc, const struct hf_error *e)
 /* Tell the stored answer.  A row of our own that waited behind that turn goes
  * first: it holds the lease by now. */
 static int
-replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t row,
-    struct hf_error *e)
+replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t session_row,
+    int64_t row, struct hf_error *e)
 {
 	int rc = take_answer(t, s, e);
 
@@ -159,6 +159,7 @@ replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t row,
 		    t->env->store, t->turn_row, on_left_queue, t, e);
 	if (rc < 0)
 		return rc;
+	t->session_row = session_row;
 	t->replay_row = row;
 	turn_move(t, TURN_REPLAYING);
 	if (t->turn_row != 0)
@@ -179,7 +180,7 @@ replay_if_complete(
 
 	if (rc < 0 || s.state != HF_TURN_COMPLETE)
 		return rc;
-	return replay(t, &s, row, e);
+	return replay(t, &s, session_row, row, e);
 }
 
 /* --- recognizing ------------------------------------------------------------
@@ -265,7 +266,7 @@ flush_sent(struct hf_turn_env *env)
 
 	if (env->n_sent > 0 &&
 	    hf_store_delivered(
-		env->store, env->sent, env->n_sent, true, NULL, NULL, &e) < 0)
+		env->store, env->sent, env->n_sent, NULL, NULL, &e) < 0)
 		hf_log_limited(&limit, 1000, HF_LOG_WARN,
 		    "turn: deliveries_not_noted n=%u detail=\"%s\"",
 		    env->n_sent, e.text);
@@ -297,34 +298,64 @@ on_missed_noted(void *arg, int rc, const struct hf_error *e)
 	free(m);
 }
 
+static void
+log_unnoted(const struct hf_told *told, const struct hf_error *e)
+{
+	static struct hf_log_limit limit;
+
+	hf_log_limited(&limit, 1000, HF_LOG_WARN,
+	    "turn: heard_not_noted turn_row=%lld detail=\"%s\"",
+	    (long long)told->turn_row, e->text);
+}
+
 /* The client left before the end. */
 static void
-note_missed(struct hf_turn_env *env, int64_t turn_row)
+note_missed(struct hf_turn_env *env, const struct hf_told *told,
+    const struct hf_delivered *d)
 {
 	struct missed *m = hf_xcalloc(1, sizeof(*m));
+	struct hf_error e = { 0 };
 
 	m->shm = env->shm;
-	m->turn_row = turn_row;
-	hf_shm_telling_add(env->shm, turn_row);
-	if (hf_store_delivered(
-		env->store, &turn_row, 1, false, on_missed_noted, m, NULL) < 0)
+	m->turn_row = told->turn_row;
+	hf_shm_telling_add(env->shm, told->turn_row);
+	if (turn_report_heard(env, told, false, d, on_missed_noted, m, &e) <
+	    0) {
+		log_unnoted(told, &e);
 		free(m);
+	}
+}
+
+/* Told again, and heard to its end: whatever was noted of the first time, or is
+ * being noted now, all of it counts. */
+static void
+note_whole(struct hf_turn_env *env, const struct hf_told *told)
+{
+	struct hf_error e = { 0 };
+
+	if (turn_report_heard(env, told, true, NULL, NULL, NULL, &e) < 0)
+		log_unnoted(told, &e);
 }
 
 void
-hf_turn_sent(struct hf_turn_env *env, int64_t turn_row, bool sent)
+hf_turn_sent(struct hf_turn_env *env, const struct hf_told *told, bool sent,
+    const struct hf_delivered *d)
 {
 	struct timeval soon = { 0, 20000 };
 
 	if (!sent) {
-		note_missed(env, turn_row);
+		note_missed(env, told, d);
+		return;
+	}
+	if (told->again) {
+		note_whole(env, told);
 		return;
 	}
 	if (env->sent_ev == NULL) {
 		env->sent_ev = evtimer_new(env->base, on_sent_due, env);
 		HF_CHECK(env->sent_ev != NULL);
 	}
-	env->sent[env->n_sent++] = turn_row;
+	env->sent[env->n_sent++] = told->turn_row;
 	if (env->n_sent == hf_countof(env->sent))
 		flush_sent(env);
 	else if (!evtimer_pending(env->sent_ev, NULL))

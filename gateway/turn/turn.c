@@ -46,7 +46,10 @@ void
 turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 {
 	*i = (struct hf_turn_info){
-		.turn_row = t->replay_row != 0 ? t->replay_row : t->turn_row,
+		.told = { .session_row = t->session_row,
+		    .turn_row =
+			t->replay_row != 0 ? t->replay_row : t->turn_row,
+		    .again = t->replay_row != 0 },
 		.session = t->session.s[0] != '\0' ? t->session.s : NULL,
 		.turn = t->id.s,
 		.route = t->in.route->name,
@@ -407,21 +410,26 @@ turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e)
 	    t, row[i].status, row[i].type, row[i].code, "%s", row[i].text);
 }
 
-/* Stop for a client that left; what was delivered is kept. */
+/* Stop for a client that left.  What there is of an answer is kept, though not
+ * all of it was delivered. */
 static void
 turn_client_left(struct hf_turn *t)
 {
+	turn_pass_all(t);
 	turn_cancel_attempt(t, HF_CLASS_NONE, "client_gone");
 	turn_fail(t, 499, "canceled", "client_gone", "the client left");
 }
 
 void
-hf_turn_client_gone(struct hf_turn *t)
+hf_turn_client_gone(struct hf_turn *t, const struct hf_delivered *d)
 {
 	t->surface = NULL;
+	t->gone_us = hf_wall_us();
+	t->given = *d;
 	/* The answer is made and kept all the same, where the route says so;
 	 * a retry is told it. */
 	if (t->in.route->on_disconnect == HF_DISCONNECT_FINISH && t->durable) {
+		turn_note_gone(t);
 		turn_resume(t); /* nobody is slow any more */
 		return;
 	}

@@ -76,9 +76,21 @@ struct hf_answer {
 	    tokens_reasoning; /* -1: unknown */
 };
 
+/* How much of an answer a client was given. */
+struct hf_delivered {
+	size_t text;	/* bytes of its text, then of its refusal */
+	unsigned calls; /* whole tool calls */
+};
+
+/* An answer that is being told, for hf_turn_sent(). */
+struct hf_told {
+	int64_t session_row, turn_row; /* 0: not stored */
+	bool again;		       /* not for the first time */
+};
+
 /* For response headers and bodies. */
 struct hf_turn_info {
-	int64_t turn_row;    /* 0: not stored */
+	struct hf_told told;
 	const char *session; /* ses_..., or NULL: stateless */
 	const char *turn;    /* turn_... */
 	const char *route;
@@ -129,15 +141,17 @@ hf_turn_is_durable(const struct hf_conf *conf, const struct hf_turn_input *in)
 struct hf_turn *hf_turn_start(struct hf_turn_env *env,
     const struct hf_turn_input *in, const struct hf_surface *surface,
     void *arg);
-/* The client left: the surface is gone after this. */
-void hf_turn_client_gone(struct hf_turn *t);
+/* The client left, and was given that much: the surface is gone after this. */
+void hf_turn_client_gone(struct hf_turn *t, const struct hf_delivered *d);
 /* The client's backlog has shrunk. */
 void hf_turn_drained(struct hf_turn *t);
 
 /* The whole answer of a stored turn was given to the kernel: the same request
- * is from now on a new turn; or its client left before: the same request is
- * told the answer again.  Noted on disk within a moment. */
-void hf_turn_sent(struct hf_turn_env *env, int64_t turn_row, bool sent);
+ * is from now on a new turn; or its client left before and was given 'd': the
+ * same request is told the answer again, and the history has what was heard.
+ * Noted on disk within a moment. */
+void hf_turn_sent(struct hf_turn_env *env, const struct hf_told *told,
+    bool sent, const struct hf_delivered *d);
 
 /* Cut all calls that are left; the turns themselves must have ended. */
 void hf_turn_env_free(struct hf_turn_env *env);

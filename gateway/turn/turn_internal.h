@@ -60,6 +60,7 @@ struct hf_attempt {
 	struct event *timer; /* first token, total, linger */
 	struct event *step;  /* act on what callbacks recorded */
 	int64_t begun_us, first_us;
+	int64_t called_us;   /* begun_us as wall time */
 	int64_t last_us;     /* the newest useful delta */
 	int64_t window_us;   /* the rate window began */
 	size_t window_chars; /* that came in it */
@@ -167,8 +168,10 @@ struct hf_turn {
 
 	/* the end */
 	enum hf_turn_state final;
-	bool gone; /* the client left */
-	bool drop; /* input refused: not in history */
+	bool gone;		   /* the client left */
+	int64_t gone_us;	   /* wall time when it left; 0: not yet */
+	struct hf_delivered given; /* to the client when it left */
+	bool drop;		   /* input refused: not in history */
 	struct hf_turn_failure failure;
 	const char *error_class;
 	struct hf_buf message, param, code; /* of failure */
@@ -278,6 +281,18 @@ void turn_flush(struct hf_turn *t);	  /* store text so far as a part */
 void turn_flush_later(struct hf_turn *t); /* within flush_ms */
 void turn_throttle(struct hf_turn *t);	  /* read no more for now? */
 void turn_resume(struct hf_turn *t);	  /* read again? */
+
+/* heard.c */
+/* The client left: mark the output with what it was given. */
+int turn_mark_heard(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;
+/* What T2 says of it, and the view with the output. */
+void turn_fill_heard(struct hf_turn *t, struct hf_finish *f);
+/* The client left, and the turn goes on. */
+void turn_note_gone(struct hf_turn *t);
+/* Of an answer on disk: it was sent whole, or its client was given 'd'. */
+int turn_report_heard(struct hf_turn_env *env, const struct hf_told *told,
+    bool sent, const struct hf_delivered *d, hf_done_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 /* finish.c */
 void turn_finish(struct hf_turn *t); /* answer complete */

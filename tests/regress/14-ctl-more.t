@@ -29,6 +29,7 @@ def config(**gateway):
     conf.provider("a", A)
     conf.provider("b", B)
     conf.route("m", ["a/model-a", "b/model-b"])
+    conf.route("finish", ["a/model-a"], on_disconnect="finish")
     return conf
 
 
@@ -127,6 +128,7 @@ TURN = "(SELECT t.id FROM turn t JOIN session s ON s.id = t.session " \
 HURT2 = TURN % ("hurt", 2)
 HURT3 = TURN % ("hurt", 3)
 OTHER1 = TURN % ("other", 1)
+CUT1 = TURN % ("cut", 1)
 
 # What is done by hand, what must be found, of which turn.
 DAMAGES = [
@@ -193,6 +195,31 @@ DAMAGES = [
      "duplicate", 3),
     ("an attempt deleted", ["DELETE FROM attempt WHERE id = (%s << 20) | 1"
                             % HURT2], "attempt_missing", 2),
+    ("more heard than said", ["UPDATE turn SET heard = said + 1 WHERE "
+                              "id = %s" % CUT1], "heard", 1),
+    ("less than nothing heard", ["UPDATE turn SET heard = -2 WHERE id = %s"
+                                 % CUT1], "heard", 1),
+    ("heard whole, it is said", ["UPDATE turn SET heard = said WHERE id = %s"
+                                 % CUT1], "heard", 1),
+    ("not heard at all, it is said", ["UPDATE turn SET heard = 0 WHERE "
+                                      "id = %s" % CUT1], "heard", 1),
+    ("heard of an answer of no size", ["UPDATE turn SET said = -1 WHERE "
+                                       "id = %s" % CUT1], "heard", 1),
+    ("more said than there is", ["UPDATE turn SET said = 4000 WHERE id = %s"
+                                 % HURT2], "heard", 2),
+    ("more heard than the history has",
+     ["UPDATE turn SET said = 60, heard = 50 WHERE id = %s" % CUT1],
+     "heard", 1),
+    ("a part heard by a client that stayed",
+     ["UPDATE turn SET heard = 1 WHERE id = %s" % HURT3], "heard", 3),
+    ("the mark of what was heard taken away",
+     ["UPDATE item SET heard_digest = NULL, heard_sealed = NULL "
+      "WHERE id = (%s << 20) | 1" % CUT1], "heard", 1),
+    ("a byte of what was heard", [flip("item", "heard_sealed",
+                                       "(%s << 20) | 1" % CUT1)],
+     "item_sealed", 1),
+    ("a byte of its digest", [flip("item", "heard_digest",
+                                   "(%s << 20) | 1" % CUT1)], "view", 1),
     ("text of a stream left", ["INSERT INTO part (id, sealed) SELECT "
                                "(%s << 20), x'00'" % HURT2], "parts", 2),
 ]
@@ -207,12 +234,27 @@ ODDITIES = [
 ]
 
 
+def leave_early(t, d, session):
+    """A turn of which the client heard only the beginning."""
+    gate = provider.Barrier()
+    t.cleanup(gate.release)
+    A.script(provider.trickle("the beginning and the rest of it", gate))
+    client.chat(d, "tell me", session=session, model="finish", stream=True,
+                on_event=lambda r: r.text == "the beginning")
+    wait.until(lambda: d.session(session)["turns"][0]["gone_us"], 10,
+               "the client's leaving to be noted")
+    gate.release()
+    wait.until(lambda: d.session(session)["turns"][0]["ended_us"], 10,
+               "the end of the turn")
+
+
 def prepare(t):
     d = get_daemon()
     A.behave(provider.echo())
     if not os.path.exists(os.path.join(d.dir, "prepared")):
         say(d, "hurt", "one", "two", "three")
         say(d, "other", "uno")
+        leave_early(t, d, "cut")
         open(os.path.join(d.dir, "prepared"), "w").close()
     return d
 
@@ -644,7 +686,7 @@ def config_show(t):
     t.eq([(x["name"], x["dialect"], x["base_url"],
            [(y["name"], y["routes"]) for y in x["targets"]])
           for x in p.json],
-         [("a", "openai", A.base_url, [("a/model-a", ["m"])]),
+         [("a", "openai", A.base_url, [("a/model-a", ["m", "finish"])]),
           ("b", "openai", B.base_url, [("b/model-b", ["m"])])], "providers")
     for words in (("config", "show"), ("providers", "list")):
         x = d.ctl_run(*words)

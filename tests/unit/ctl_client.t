@@ -112,7 +112,8 @@ TURN = {"id": "turn_1", "seq": 1, "parent_seq": 0, "retry_of_seq": 0,
         "stream": False, "started_us": 1764417600123000,
         "ended_us": 1764417600999000, "finish_reason": "stop",
         "error_class": None, "status": 200, "attempts": 2, "target": "q/n",
-        "first_token_us": 250000, "total_us": 1250000}
+        "first_token_us": 250000, "total_us": 1250000, "said": 40,
+        "heard": 12}
 ITEM = {"turn_seq": 1, "idx": 0, "kind": "message", "role": "user",
         "origin": "client", "output": False, "lead": False,
         "has_heard": False, "body": '{"content":"s3cret\\u0007"}',
@@ -219,7 +220,16 @@ def test_show():
     turn = [r.split() for r in out.split("\n") if "q/n" in r][0]
     check("show: a turn", turn == ["1", "-", "complete", "yes", "gpt", "q/n",
                                    "2", "200", "stop", "-", "250.0ms",
-                                   "1.25s", "2025-11-29T12:00:00.123Z"], turn)
+                                   "1.25s", "40", "12",
+                                   "2025-11-29T12:00:00.123Z"], turn)
+    # One of an earlier version, and one whose figures are not known.
+    for more in {}, {"said": -1, "heard": -1}:
+        old = {k: v for k, v in TURN.items() if k not in ("said", "heard")}
+        p, _ = ask(data(session=OTHER) + data(turn=dict(old, **more)) + END,
+                   "sessions", "show", "x")
+        turn = [r.split() for r in p.stdout.decode().split("\n")
+                if "q/n" in r][0]
+        check("show: figures not known", turn[12:14] == ["-", "-"], turn)
     check("show: no contents unasked", "s3cret" not in out and
           "answer" not in out, out)
     p, req = ask(answer, "sessions", "show", "ses_4", "--contents",

@@ -5,7 +5,7 @@ STORE_TEST_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS) \
 STORE_FIXTURE = tests/unit/store_fixture.c tests/unit/store_fixture.h
 
 STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_io \
-	tests/unit/test_store_keep \
+	tests/unit/test_store_heard tests/unit/test_store_keep \
 	tests/unit/test_store_lease tests/unit/test_store_schema \
 	tests/unit/test_store_power \
 	tests/unit/test_store_seal tests/unit/test_store_turn
@@ -20,6 +20,10 @@ tests_unit_test_store_io_SOURCES = tests/unit/test_store_io.c \
 	tests/unit/store_vfs.c tests/unit/store_vfs.h $(STORE_FIXTURE)
 tests_unit_test_store_io_CFLAGS = $(STORE_TEST_CFLAGS)
 tests_unit_test_store_io_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_heard_SOURCES = tests/unit/test_store_heard.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_heard_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_heard_LDADD = $(STORE_TEST_LIBS)
 tests_unit_test_store_keep_SOURCES = tests/unit/test_store_keep.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_keep_CFLAGS = $(STORE_TEST_CFLAGS)

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
+
 static uint64_t next_inc;
 
 static void
@@ -291,10 +293,12 @@ fx_answer(const struct hf_begin *b, const struct hf_begun *begun,
 		    .cls = "ok",
 		    .reason = "",
 		    .http_status = 200,
-		    .first_token_us = 1000,
-		    .total_us = 2000,
+		    .called_us = hf_wall_us(),
+		    .first_token_us = 1,
+		    .total_us = 2,
 		    .tokens_in = 3,
 		    .tokens_out = 4 },
+		.heard = -1,
 		.finish_reason = "stop",
 		.status = 200 };
 

@@ -4,7 +4,8 @@
  * Items are written as words: U1 a user message, A1 an assistant message, C1
  * a tool call, R1 a tool result, S1 a system message in mid-conversation.
  * The stored side adds the turn after a colon ("U1:1 A1:1 U2:2 A2:2"), an
- * item that a later turn inserted is marked "A9:2^".
+ * item that a later turn inserted is marked "A9:2^", one of which only A7 was
+ * heard "A1:1/7".
  */
 #include <config.h>
 
@@ -26,6 +27,7 @@ parse(const char *text, struct hf_item item[MAX])
 	for (const char *p = text; *p != '\0'; n++) {
 		size_t len = strcspn(p, " ");
 		size_t name = strcspn(p, ": ^");
+		size_t slash = strcspn(p, " /");
 		struct hf_item *i = &item[n];
 
 		assert_true(n < MAX);
@@ -42,6 +44,12 @@ parse(const char *text, struct hf_item item[MAX])
 		memcpy(i->digest, p, name < len ? name : len);
 		if (name < len && p[name] == ':')
 			i->turn_row = p[name + 1] - '0';
+		if (slash < len) {
+			i->has_heard = true;
+			i->heard_digest[0] = (uint8_t)p[0];
+			memcpy(i->heard_digest + 1, p + slash + 1,
+			    len - slash - 1);
+		}
 		if (p[len - 1] == '^')
 			i->anchor_row = 1;
 		i->row = n + 1;
@@ -90,6 +98,18 @@ static const struct row rows[] = {
 	    "U1 U2 A2 U3", HF_ALIGN_MERGED, 4, 3, "1<-", "" },
 	{ "missing last assistant text was not heard", AUTO, "U1:1 A1:1",
 	    "U1 U2", HF_ALIGN_MERGED, 2, 1, "1<-", "" },
+	{ "heard in part, and the client has that part", AUTO,
+	    "U1:1 A1:1/7 U2:2 A2:2", "U1 A7 U2 A2 U3", HF_ALIGN_PREFIX, 4, 4,
+	    "", "" },
+	{ "heard in part, but the client has the whole", AUTO, "U1:1 A1:1/7",
+	    "U1 A1 U2", HF_ALIGN_MERGED, 2, 2, "1<1", "" },
+	{ "heard in part, the client has the whole, in the middle", AUTO,
+	    "U1:1 A1:1/7 U2:2 A2:2", "U1 A1 U2 A2 U3", HF_ALIGN_MERGED, 4, 4,
+	    "1<1", "" },
+	{ "heard in part, and the client has another part", AUTO, "U1:1 A1:1/7",
+	    "U1 A8 U2", HF_ALIGN_MERGED, 2, 2, "1<1", "" },
+	{ "a greeting heard in part comes whole", AUTO, "A1:1/7 U1:1 A2:1",
+	    "A1 U1 A2 U2", HF_ALIGN_MERGED, 3, 3, "0<0", "" },
 	{ "changed user item is an edit: a new branch", AUTO,
 	    "U1:1 A1:1 U2:2 A2:2", "U1 A1 U9", HF_ALIGN_BRANCH, 2, 2, "", "" },
 	{ "edit of the first item (client says full)", FULL,
@@ -116,6 +136,11 @@ static const struct row rows[] = {
 	    "U1:1 A1:1 U2:2 A2:2", "A2 U3", HF_ALIGN_WINDOW, 4, 1, "", "" },
 	{ "a wider window", AUTO, "U1:1 A1:1 U2:2 A2:2", "A1 U2 A2 U3",
 	    HF_ALIGN_WINDOW, 4, 3, "", "" },
+	{ "a window with the part that was heard", AUTO,
+	    "U1:1 A1:1 U2:2 A2:2/7", "A7 U3", HF_ALIGN_WINDOW, 4, 1, "", "" },
+	{ "a window with the whole of what was heard in part", AUTO,
+	    "U1:1 A1:1/7 U2:2 A2:2/8", "A1 U2 A2 U3", HF_ALIGN_WINDOW, 4, 3,
+	    "1<0 3<2", "" },
 	{ "one repeated user item is no window", AUTO, "U1:1 A1:1 U2:2", "U2",
 	    HF_ALIGN_DELTA, 3, 0, "", "" },
 	{ "client that hides tool steps", AUTO, "U1:1 C1:1 R1:2 A1:2",

@@ -191,11 +191,12 @@ num(const json_t *o, const char *member)
 	"id seq parent_seq retry_of_seq state on_path route stream "     \
 	"started_us ended_us finish_reason error_class status attempts " \
 	"target "                                                        \
-	"first_token_us total_us"
+	"first_token_us total_us said heard gone_us delivered_us"
 #define ITEM "turn_seq idx kind role origin output lead has_heard"
-#define ATTEMPT                                                \
-	"turn_seq n target cls reason http_status started_us " \
-	"first_token_us total_us bytes_out bytes_in tokens_in tokens_out"
+#define ATTEMPT                                                            \
+	"turn_seq n target cls reason http_status started_us "             \
+	"called_us first_token_us total_us from_bytes bytes_out bytes_in " \
+	"tokens_in tokens_out"
 #define KEY "id tenant label created_us revoked_us"
 
 static void

@@ -15,9 +15,11 @@ tests_unit_test_chat_request_SOURCES = tests/unit/test_chat_request.c
 tests_unit_test_chat_request_LDADD = $(TURN_TEST_LDADD)
 
 check_PROGRAMS += tests/unit/test_splice tests/unit/test_splice_sweep \
-	tests/unit/test_release
+	tests/unit/test_release tests/unit/test_progress
 TESTS += tests/unit/test_splice tests/unit/test_splice_sweep \
-	tests/unit/test_release
+	tests/unit/test_release tests/unit/test_progress
+tests_unit_test_progress_SOURCES = tests/unit/test_progress.c
+tests_unit_test_progress_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_splice_SOURCES = tests/unit/test_splice.c
 tests_unit_test_splice_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_splice_sweep_SOURCES = tests/unit/test_splice_sweep.c
