@@ -410,13 +410,20 @@ turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e)
 	    t, row[i].status, row[i].type, row[i].code, "%s", row[i].text);
 }
 
-/* Stop for a client that left.  What there is of an answer is kept, though not
- * all of it was delivered. */
+/* Nobody waits for what a provider still says.  What there is of an answer is
+ * kept, though not all of it was delivered. */
 static void
-turn_client_left(struct hf_turn *t)
+turn_hang_up(struct hf_turn *t)
 {
 	turn_pass_all(t);
 	turn_cancel_attempt(t, HF_CLASS_NONE, "client_gone");
+}
+
+/* Stop for a client that left. */
+static void
+turn_client_left(struct hf_turn *t)
+{
+	turn_hang_up(t);
 	turn_fail(t, 499, "canceled", "client_gone", "the client left");
 }
 
@@ -434,11 +441,14 @@ hf_turn_client_gone(struct hf_turn *t, const struct hf_delivered *d)
 		return;
 	}
 	t->gone = true;
-	/* What is under way in the store ends first: turn_settled().  An
-	 * answer that is whole is stored as such. */
-	if (t->pending == 0 && t->sm.cur != TURN_AUTHED &&
-	    t->sm.cur < TURN_FINISHING)
+	if (t->sm.cur == TURN_AUTHED || t->sm.cur >= TURN_FINISHING)
+		return; /* an answer that is whole is stored as such */
+	/* What is under way in the store ends first: turn_settled().  The
+	 * provider is not kept waiting for it. */
+	if (t->pending == 0)
 		turn_client_left(t);
+	else
+		turn_hang_up(t);
 }
 
 bool
