@@ -27,6 +27,7 @@ enum hf_ctl_doc {
 	HF_CTL_DOC_CHECK,    /* {ok, daemon, checks} */
 	HF_CTL_DOC_SESSIONS, /* a list */
 	HF_CTL_DOC_SESSION,  /* {session, turns, items, attempts} */
+	HF_CTL_DOC_TIMELINE, /* a list */
 	HF_CTL_DOC_VERIFY,   /* {findings, verified} */
 	HF_CTL_DOC_LOCKS,
 	HF_CTL_DOC_KEYS,
@@ -46,6 +47,8 @@ struct hf_ctl_command {
 				     * be left out */
 	unsigned allowed, required; /* enum hf_ctl_opt */
 	enum hf_ctl_doc doc;
+	const char *second; /* member of "args" for a second operand that
+			     * may be left out; NULL: there is none */
 };
 
 extern const struct hf_ctl_command hf_ctl_commands[];
@@ -61,7 +64,7 @@ struct hf_ctl { /* strings are borrowed from argv */
 	bool json, no_headers, quiet;
 	int timeout_ms; /* 0: not given */
 	unsigned given; /* enum hf_ctl_opt */
-	const char *tenant, *label, *before, *operand;
+	const char *tenant, *label, *before, *operand, *second;
 	int64_t limit, wait_s;
 };
 

@@ -12,6 +12,7 @@ empty_document(enum hf_ctl_doc kind)
 	case HF_CTL_DOC_SESSIONS:
 	case HF_CTL_DOC_KEYS:
 	case HF_CTL_DOC_LOCKS:
+	case HF_CTL_DOC_TIMELINE:
 	case HF_CTL_DOC_PROVIDERS:
 	case HF_CTL_DOC_EXPLAIN:
 		return json_array();
@@ -151,6 +152,8 @@ hf_gather_data(void *gather, json_t *data)
 		return put_element(g->doc, data, "session");
 	case HF_CTL_DOC_LOCKS:
 		return put_element(g->doc, data, "lock");
+	case HF_CTL_DOC_TIMELINE:
+		return put_element(g->doc, data, "event");
 	case HF_CTL_DOC_KEYS:
 		return put_element(g->doc, data, "key");
 	case HF_CTL_DOC_PROVIDERS:
@@ -196,6 +199,7 @@ hf_gather_whole(const struct hf_gather *g)
 		return json_is_object(json_object_get(g->doc, "config"));
 	case HF_CTL_DOC_SESSIONS:
 	case HF_CTL_DOC_LOCKS:
+	case HF_CTL_DOC_TIMELINE:
 	case HF_CTL_DOC_KEYS:
 	case HF_CTL_DOC_PROVIDERS:
 	case HF_CTL_DOC_WARNINGS:

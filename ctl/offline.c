@@ -135,6 +135,12 @@ on_attempt(void *arg, const struct hf_attempt_info *a)
 }
 
 static int
+on_event(void *arg, const struct hf_event_info *e)
+{
+	return put(arg, &hf_view_event, e);
+}
+
+static int
 on_key(void *arg, const struct hf_key_info *k)
 {
 	return put(arg, &hf_view_key, k);
@@ -211,6 +217,23 @@ show(struct offline *o, struct hf_error *e)
 }
 
 static int
+timeline(struct offline *o, struct hf_error *e)
+{
+	struct hf_cursor at = { 0 };
+	int64_t seq = 0;
+	int rc = find(o, note_session, e);
+
+	if (rc == 0 && o->ctl->second != NULL)
+		rc = hf_inspect_turn_number(
+		    o->in, &o->session, o->ctl->second, &seq, e);
+	if (rc == HF_ECONFLICT)
+		rc = HF_ENOTFOUND;
+	return rc < 0 ?
+	    rc :
+	    hf_inspect_timeline(o->in, &o->session, seq, &at, on_event, o, e);
+}
+
+static int
 verify(struct offline *o, struct hf_error *e)
 {
 	struct hf_cursor at = { 0 };
@@ -253,6 +276,7 @@ static const struct {
 	{ "status", status },
 	{ "sessions.list", list },
 	{ "sessions.show", show },
+	{ "timeline", timeline },
 	{ "sessions.verify", verify },
 	{ "locks.list", locks },
 	{ "keys.list", keys },

@@ -31,6 +31,8 @@ const struct hf_ctl_command hf_ctl_commands[] = {
 	{ "sessions.show", "key", "KEY",
 	    HF_CTL_TENANT | HF_CTL_CONTENTS | HF_CTL_ATTEMPTS, 0,
 	    HF_CTL_DOC_SESSION },
+	{ "timeline", "key", "KEY [TURN]", HF_CTL_TENANT, 0,
+	    HF_CTL_DOC_TIMELINE, "turn" },
 	{ "sessions.verify", "key", "[KEY]", HF_CTL_TENANT | HF_CTL_ALL, 0,
 	    HF_CTL_DOC_VERIFY },
 	{ "locks.list", NULL, NULL, 0, 0, HF_CTL_DOC_LOCKS },
@@ -283,11 +285,16 @@ command(struct hf_ctl *ctl, int argc, char **argv, char *text)
 		    argc == 0 ? "a command is missing" : "unknown command");
 		return HF_EXIT_USAGE;
 	}
-	most = ctl->command->operand == NULL ? 0 : 1;
-	least = most == 1 && ctl->command->shown[0] == '[' ? 0 : most;
+	least = ctl->command->operand == NULL || ctl->command->shown[0] == '[' ?
+	    0 :
+	    1;
+	most = ctl->command->second != NULL ? 2 :
+	    ctl->command->operand != NULL   ? 1 :
+					      0;
 	if (argc - n > most || argc - n < least) {
 		snprintf(text, HF_CTL_TEXT,
 		    most == 0	   ? "%s takes no other word" :
+			most == 2  ? "%s needs one or two words after it" :
 			least == 0 ? "%s takes one word after it" :
 				     "%s needs one word after it",
 		    words);
@@ -295,6 +302,8 @@ command(struct hf_ctl *ctl, int argc, char **argv, char *text)
 	}
 	if (argc > n)
 		ctl->operand = argv[n];
+	if (argc > n + 1)
+		ctl->second = argv[n + 1];
 	rc = check_given(ctl, words, text);
 	return rc != 0 ? rc : check_together(ctl, words, text);
 }

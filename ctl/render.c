@@ -12,7 +12,7 @@
 
 /* Times of the day; every other *_us is a duration. */
 static const char *const times[] = { "created", "updated", "started", "ended",
-	"revoked", "lock_since", "called", "gone", "delivered" };
+	"revoked", "lock_since", "called", "gone", "delivered", "at" };
 
 static int
 add_times(json_t *o)
@@ -117,6 +117,7 @@ hf_ctl_render_ids(
 	switch (kind) {
 	case HF_CTL_DOC_STATUS:
 	case HF_CTL_DOC_CHECK:
+	case HF_CTL_DOC_TIMELINE:
 	case HF_CTL_DOC_WARNINGS:
 	case HF_CTL_DOC_CONFIG:
 	case HF_CTL_DOC_EXPLAIN:

@@ -1,6 +1,6 @@
 /*
- * What the printers of tables share: render_text.c (sessions, keys, status)
- * and render_admin.c (the rest).
+ * What the printers of tables share: render_text.c (sessions, keys, status),
+ * render_timeline.c and render_admin.c (the rest).
  */
 #ifndef HF_CTL_RENDER_INT_H
 #define HF_CTL_RENDER_INT_H
@@ -14,6 +14,7 @@ int hf_ctl_line(const char *name, struct hf_buf *value, FILE *out);
 int hf_ctl_lines(
     const struct hf_ctl_column *column, size_t n, json_t *o, FILE *out);
 
+int hf_ctl_text_timeline(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_check(json_t *doc, FILE *out);
 int hf_ctl_text_verify(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_locks(const struct hf_ctl *ctl, json_t *doc, FILE *out);

@@ -376,6 +376,8 @@ hf_ctl_render_text(
 		return hf_ctl_lines(key_lines, hf_countof(key_lines), doc, out);
 	case HF_CTL_DOC_CHECK:
 		return hf_ctl_text_check(doc, out);
+	case HF_CTL_DOC_TIMELINE:
+		return hf_ctl_text_timeline(ctl, doc, out);
 	case HF_CTL_DOC_VERIFY:
 		return hf_ctl_text_verify(ctl, doc, out);
 	case HF_CTL_DOC_LOCKS:

@@ -69,6 +69,8 @@ make_args(const struct hf_ctl *ctl)
 	rc |= set_string(args, "before", ctl->before);
 	if (ctl->command->operand != NULL)
 		rc |= set_string(args, ctl->command->operand, ctl->operand);
+	if (ctl->command->second != NULL)
+		rc |= set_string(args, ctl->command->second, ctl->second);
 	if ((ctl->given & HF_CTL_LIMIT) != 0)
 		rc |= json_object_set_new(
 		    args, "limit", json_integer(ctl->limit));

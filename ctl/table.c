@@ -36,6 +36,9 @@ put_int(struct hf_buf *out, json_int_t v, enum hf_ctl_format format)
 		hf_buf_printf(out, "%" PRIu64 ".%" PRIu64, (uint64_t)v >> 32,
 		    (uint64_t)v & 0xffffffff);
 		return;
+	case HF_CTL_MS_CELL:
+		hf_buf_printf(out, "%.1f", (double)v / 1e3);
+		return;
 	case HF_CTL_SOME_CELL:
 	case HF_CTL_KNOWN_CELL:
 		if (v < 0 || (v == 0 && format == HF_CTL_SOME_CELL)) {
@@ -71,8 +74,8 @@ static bool
 is_right(enum hf_ctl_format f)
 {
 	return f == HF_CTL_INT_CELL || f == HF_CTL_SOME_CELL ||
-	    f == HF_CTL_KNOWN_CELL || f == HF_CTL_DURATION_CELL ||
-	    f == HF_CTL_BYTES_CELL;
+	    f == HF_CTL_KNOWN_CELL || f == HF_CTL_MS_CELL ||
+	    f == HF_CTL_DURATION_CELL || f == HF_CTL_BYTES_CELL;
 }
 
 static void

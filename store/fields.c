@@ -126,6 +126,27 @@ static const struct hf_field hf_view_attempt_field[] = {
 VIEW(hf_view_attempt, "attempt");
 #undef F
 
+#define F(member, type)                                               \
+	{                                                             \
+#member, type, offsetof(struct hf_event_info, member) \
+	}
+static const struct hf_field hf_view_event_field[] = {
+	F(turn_seq, I64),
+	F(at_us, I64),
+	F(after_us, I64),
+	F(event, TEXT),
+	F(attempt, INT),
+	F(target, TEXT),
+	F(state, TEXT),
+	F(cls, TEXT),
+	F(reason, TEXT),
+	F(status, INT),
+	F(bytes, I64),
+	F(of, I64),
+};
+VIEW(hf_view_event, "event");
+#undef F
+
 #define F(member, type)                                             \
 	{                                                           \
 #member, type, offsetof(struct hf_key_info, member) \

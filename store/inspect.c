@@ -99,6 +99,12 @@ hf_inspect_owner(
 						  HF_OWNER_DEAD;
 }
 
+const char *
+hf_inspect_state(int state)
+{
+	return NAME_OF(turn_states, state);
+}
+
 static const char *
 text(sqlite3_stmt *st, int col)
 {
@@ -120,7 +126,7 @@ tell_session(
 	s.created_us = sqlite3_column_int64(st, 3);
 	s.updated_us = sqlite3_column_int64(st, 4);
 	s.turns = sqlite3_column_int64(st, 5);
-	s.last_state = NAME_OF(turn_states, state);
+	s.last_state = hf_inspect_state(state);
 	s.last_target = text(st, 7);
 	s.owner_slot = (unsigned)sqlite3_column_int64(st, 8);
 	s.owner_inc = (uint64_t)sqlite3_column_int64(st, 9);
@@ -242,10 +248,9 @@ hf_inspect_session(struct hf_inspect *in, const char *tenant, const char *key,
 
 /* --- one session's insides ---------------------------------------------- */
 
-/* The row of a session and, with 'key', what opens its contents. */
-static int
-find(struct hf_inspect *in, const struct hf_id *session, int64_t *row,
-    struct hf_seal_key *key, struct hf_error *e)
+int
+hf_inspect_find(struct hf_inspect *in, const struct hf_id *session,
+    int64_t *row, struct hf_seal_key *key, struct hf_error *e)
 {
 	struct hf_session_row s;
 	sqlite3_stmt *st =
@@ -281,7 +286,7 @@ tell_turn(sqlite3_stmt *st, hf_turn_fn cb, void *arg)
 	t.seq = sqlite3_column_int64(st, 1);
 	t.parent_seq = sqlite3_column_int64(st, 2);
 	t.retry_of_seq = sqlite3_column_int64(st, 3);
-	t.state = NAME_OF(turn_states, state);
+	t.state = hf_inspect_state(state);
 	t.on_path = sqlite3_column_int(st, 5) != 0;
 	t.route = text(st, 6);
 	t.stream = sqlite3_column_int(st, 7) != 0;
@@ -315,7 +320,7 @@ hf_inspect_turns(struct hf_inspect *in, const struct hf_id *session,
 	int rc;
 
 	e = e == NULL ? &local : e;
-	rc = find(in, session, &row, NULL, e);
+	rc = hf_inspect_find(in, session, &row, NULL, e);
 	if (rc < 0)
 		return rc;
 	st = hf_db_bind(&in->db, HF_SQL_INFO_TURNS, e, "ii", row, at->a);
@@ -376,7 +381,7 @@ hf_inspect_items(struct hf_inspect *in, const struct hf_id *session,
 		*e = in->no_key;
 		return e->code;
 	}
-	rc = find(in, session, &row, &key, e);
+	rc = hf_inspect_find(in, session, &row, &key, e);
 	if (rc < 0)
 		return rc;
 	st =
@@ -428,7 +433,7 @@ hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
 	int rc;
 
 	e = e == NULL ? &local : e;
-	rc = find(in, session, &row, NULL, e);
+	rc = hf_inspect_find(in, session, &row, NULL, e);
 	if (rc < 0)
 		return rc;
 	st = hf_db_bind(
@@ -468,7 +473,7 @@ tell_lock(struct hf_inspect *in, uint64_t boot, sqlite3_stmt *st, hf_lock_fn cb,
 	hf_db_id(st, 7, &l.turn);
 	l.turn_seq = sqlite3_column_int64(st, 8);
 	if (l.turn_seq != 0)
-		l.turn_state = NAME_OF(turn_states, sqlite3_column_int(st, 9));
+		l.turn_state = hf_inspect_state(sqlite3_column_int(st, 9));
 	l.queued = sqlite3_column_int64(st, 10);
 	return cb(arg, &l);
 }

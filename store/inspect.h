@@ -107,6 +107,29 @@ int hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
     struct hf_cursor *at, hf_attempt_fn cb, void *arg,
     struct hf_error *e) HF_MUST_CHECK;
 
+/* What happened in a turn; see holdfastctl(1) for the events. */
+struct hf_event_info {
+	int64_t turn_seq;
+	int64_t at_us;	  /* wall time */
+	int64_t after_us; /* since the turn was received */
+	const char *event;
+	int attempt; /* 0: of none */
+	const char *target;
+	const char *state; /* of the turn that is finished */
+	const char *cls, *reason;
+	int status;	   /* HTTP; 0: none */
+	int64_t bytes, of; /* -1: does not apply, or is not known */
+};
+typedef int (*hf_event_fn)(void *arg, const struct hf_event_info *e);
+/* In order of time, of turn 'seq' or of all turns (0). */
+int hf_inspect_timeline(struct hf_inspect *in, const struct hf_id *session,
+    int64_t seq, struct hf_cursor *at, hf_event_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
+/* The number of the turn that 'key' names: its number, its id or the unique
+ * beginning of one.  HF_ENOTFOUND, HF_ECONFLICT. */
+int hf_inspect_turn_number(struct hf_inspect *in, const struct hf_id *session,
+    const char *key, int64_t *seq, struct hf_error *e) HF_MUST_CHECK;
+
 struct hf_key_info {
 	struct hf_id id;
 	const char *tenant, *label;
@@ -193,7 +216,8 @@ struct hf_view {
 	size_t n;
 };
 extern const struct hf_view hf_view_session, hf_view_turn, hf_view_item,
-    hf_view_contents /* an item with its body */, hf_view_attempt, hf_view_key,
-    hf_view_lock, hf_view_stats, hf_view_finding, hf_view_verified;
+    hf_view_contents /* an item with its body */, hf_view_attempt,
+    hf_view_event, hf_view_key, hf_view_lock, hf_view_stats, hf_view_finding,
+    hf_view_verified;
 
 #endif

@@ -30,4 +30,9 @@ enum hf_owner { HF_OWNER_ALIVE, HF_OWNER_DEAD, HF_OWNER_UNKNOWN };
 enum hf_owner hf_inspect_owner(
     const struct hf_inspect *in, uint64_t boot, unsigned slot, uint64_t inc);
 
+/* The row of a session and, with 'key' not NULL, what opens its contents. */
+int hf_inspect_find(struct hf_inspect *in, const struct hf_id *session,
+    int64_t *row, struct hf_seal_key *key, struct hf_error *e) HF_MUST_CHECK;
+const char *hf_inspect_state(int state); /* its name */
+
 #endif

@@ -8,8 +8,10 @@ libstore_a_SOURCES = \
 	store/verify_turn.c store/verify_view.c \
 	store/internal.h store/keep.c store/keep.h store/lease.c store/lease.h \
 	store/master.c store/master.h store/migrate.c store/migrate.h \
-	store/parts.c store/parts.h store/queue.c store/queue.h store/retry.c store/row.c store/row.h store/seal.c \
-	store/seal.h store/sql.def store/store.c store/store.h store/turn.c \
+	store/parts.c store/parts.h store/queue.c store/queue.h store/retry.c \
+	store/row.c store/row.h store/seal.c \
+	store/seal.h store/sql.def store/store.c store/store.h \
+	store/timeline.c store/turn.c \
 	store/writer.c store/writer.h
 nodist_libstore_a_SOURCES = migrations/embedded.c
 libstore_a_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS)

@@ -35,6 +35,7 @@ struct walk {
 	int64_t left;	       /* sessions that may still be told */
 	struct hf_id session;  /* of the last session seen */
 	int phase;	       /* 0 turns, 1 items, 2 attempts */
+	int64_t turn;	       /* timeline: of this alone; 0: all */
 	bool contents, attempts;
 	struct hf_verified sum;
 	int64_t said_us; /* when the client heard of it last */
@@ -347,6 +348,56 @@ verb_sessions_show(struct hf_verbs *v, const json_t *args,
 	return arg_session(w, args, send_session, e);
 }
 
+/* --- timeline ---------------------------------------------------------- */
+
+static int
+note_session(void *arg, const struct hf_session_info *s)
+{
+	struct walk *w = arg;
+
+	w->session = s->id;
+	return 0;
+}
+
+static int
+send_event(void *arg, const struct hf_event_info *e)
+{
+	return send_view(arg, &hf_view_event, e);
+}
+
+static int
+step_timeline(struct hf_reply *r, void *state, struct hf_error *e)
+{
+	struct walk *w = state;
+	int rc;
+
+	resume(w, r, e);
+	rc = ended(w,
+	    hf_inspect_timeline(
+		w->v->inspect, &w->session, w->turn, &w->at, send_event, w, e));
+	return rc < 0 ? rc : w->stopped;
+}
+
+static int
+verb_timeline(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
+    struct hf_error *e)
+{
+	struct walk *w = new_walk(v, e);
+	const char *turn;
+	int rc;
+
+	if (w == NULL)
+		return HF_ENOMEM;
+	hf_reply_go_on(reply, step_timeline, drop_walk, w);
+	rc = hf_json_arg(args, "turn", &turn, e);
+	if (rc == 0)
+		rc = arg_session(w, args, note_session, e);
+	if (rc == 0 && turn != NULL)
+		rc = hf_inspect_turn_number(
+		    v->inspect, &w->session, turn, &w->turn, e);
+	return rc;
+}
+
 /* --- verification and locks --------------------------------------------- */
 
 static void
@@ -398,15 +449,6 @@ step_verify_one(struct hf_reply *r, void *state, struct hf_error *e)
 	    hf_verify_session(
 		w->v->inspect, &w->session, send_finding, w, &w->sum, e));
 	return rc == 0 ? send_verified(w) : rc;
-}
-
-static int
-note_session(void *arg, const struct hf_session_info *s)
-{
-	struct walk *w = arg;
-
-	w->session = s->id;
-	return 0;
 }
 
 static int
@@ -572,7 +614,7 @@ static const struct {
 	hf_verb_fn *run;
 } table[] = { { "status", verb_status }, { "check", hf_verb_check },
 	{ "sessions.list", verb_sessions_list },
-	{ "sessions.show", verb_sessions_show },
+	{ "sessions.show", verb_sessions_show }, { "timeline", verb_timeline },
 	{ "sessions.verify", verb_sessions_verify },
 	{ "locks.list", verb_locks_list }, { "keys.create", verb_keys_create },
 	{ "keys.list", verb_keys_list }, { "keys.revoke", verb_keys_revoke },

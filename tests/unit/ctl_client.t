@@ -261,6 +261,49 @@ def test_show():
     check("show without a session: exit 4", p.returncode == 4, p.stderr)
 
 
+def event(seq, us, name, **more):
+    e = {"turn_seq": seq, "at_us": 1764417600123000 + us, "after_us": us,
+         "event": name, "attempt": 0, "target": None, "state": None,
+         "cls": None, "reason": None, "status": 0, "bytes": -1, "of": -1}
+    return data(event=dict(e, **more))
+
+
+def test_timeline():
+    answer = (
+        event(1, 0, "received") + event(1, 1200, "stored") +
+        event(1, 1300, "called", attempt=1, target="p/m") +
+        event(1, 9000, "failed", attempt=1, target="p/m", cls="network",
+              reason="idle_timeout", status=200) +
+        event(1, 9100, "continued", attempt=2, target="q/n", bytes=35) +
+        event(1, 12345, "answered", attempt=2, target="q/n", cls="ok",
+              reason="ok", status=200) +
+        event(1, 13000, "client_gone") + event(1, 13000, "heard", bytes=7,
+                                               of=40) +
+        event(1, 14000, "finished", state="complete", reason="st\x1bop",
+              status=200, bytes=40) + END)
+    p, req = ask(answer, "timeline", "call", "2", "--tenant", "acme")
+    check("timeline: request", req["verb"] == "timeline" and req["args"] ==
+          {"key": "call", "turn": "2", "tenant": "acme"}, req)
+    want = ["TURN MS EVENT ATTEMPT TARGET DETAIL", "1 0.0 received - - -",
+            "1 1.2 stored - - -", "1 1.3 called 1 p/m -",
+            "1 9.0 failed 1 p/m network idle_timeout HTTP 200",
+            "1 9.1 continued 2 q/n at byte 35",
+            "1 12.3 answered 2 q/n HTTP 200", "1 13.0 client_gone - - -",
+            "1 13.0 heard - - 7 of 40 bytes",
+            "1 14.0 finished - - complete st\\x1bop HTTP 200, 40 bytes"]
+    got = [" ".join(r.split()) for r in p.stdout.decode().splitlines()]
+    check("timeline: text", p.returncode == 0 and got == want, got)
+    p, req = ask(answer, "timeline", "call", "-o", "json")
+    doc = json.loads(p.stdout)
+    check("timeline: request of all", req["args"] == {"key": "call"}, req)
+    check("timeline json", [e["event"] for e in doc][-2:] ==
+          ["heard", "finished"] and doc[1]["after_us"] == 1200 and
+          doc[1]["at"] == "2025-11-29T12:00:00.124Z" and
+          "detail" not in doc[1], doc)
+    p, _ = ask(END, "timeline", "call")
+    check("timeline of no turn: exit 1", p.returncode == 1, p.stderr)
+
+
 def test_keys():
     made = dict(KEY, secret="hf_s3cret")
     args = ("keys", "create", "--tenant", "acme", "--label", "l")
@@ -630,7 +673,8 @@ def test_usage_and_config():
 
 
 try:
-    for test in (test_status, test_list, test_show, test_keys, test_check,
+    for test in (test_status, test_list, test_show, test_timeline, test_keys,
+                 test_check,
                  test_verify, test_locks_and_providers, test_config,
                  test_reload_and_drain, test_errors,
                  test_broken, test_delivery, test_no_daemon, test_permission,

@@ -87,6 +87,11 @@ test_options(void **state)
 	assert_null(ctl.operand);
 	assert_int_equal(parse(&ctl, text, "config check f"), 0);
 	assert_string_equal(ctl.operand, "f");
+	assert_int_equal(parse(&ctl, text, "timeline s"), 0);
+	assert_string_equal(ctl.operand, "s");
+	assert_null(ctl.second);
+	assert_int_equal(parse(&ctl, text, "timeline s --offline 2"), 0);
+	assert_string_equal(ctl.second, "2");
 	assert_int_equal(parse(&ctl, text, "drain --wait 30"), 0);
 	assert_int_equal(ctl.wait_s, 30);
 	assert_int_equal(parse(&ctl, text, "--help"), 0);
@@ -107,6 +112,9 @@ test_options_refused(void **state)
 		{ "sessions show", "sessions show needs one word after it" },
 		{ "sessions show a b",
 		    "sessions show needs one word after it" },
+		{ "timeline", "timeline needs one or two words after it" },
+		{ "timeline a b c",
+		    "timeline needs one or two words after it" },
 		{ "keys create", "keys create needs --tenant" },
 		{ "sessions verify",
 		    "sessions verify needs one session, or --all" },

@@ -197,6 +197,9 @@ num(const json_t *o, const char *member)
 	"turn_seq n target cls reason http_status started_us "             \
 	"called_us first_token_us total_us from_bytes bytes_out bytes_in " \
 	"tokens_in tokens_out"
+#define EVENT                                                            \
+	"turn_seq at_us after_us event attempt target state cls reason " \
+	"status bytes of"
 #define KEY "id tenant label created_us revoked_us"
 
 static void
@@ -316,6 +319,53 @@ test_sessions_show(void **state)
 	/* Both ids begin so. */
 	fx_say(&f->fx, 1, "other", "hi", "hello");
 	refused(f, "sessions.show", "{\"key\":\"ses_\"}", 3);
+}
+
+static void
+test_timeline(void **state)
+{
+	static const char *const want[] = { "received", "stored", "called",
+		"first_token", "answered", "finished" };
+	struct fixture *f = *state;
+	struct hf_id first;
+	json_t *all, *turns;
+	char args[128];
+
+	fx_say(&f->fx, 1, "s", "hi", "hello");
+	fx_say(&f->fx, 1, "s", "and", "so on");
+	all = ask_well(f, "timeline", "{\"key\":\"s\"}");
+	assert_int_equal(json_array_size(all), 2 * hf_countof(want));
+	for (unsigned i = 0; i < 2 * hf_countof(want); i++) {
+		json_t *e = row(all, "event", i);
+
+		has_members(e, EVENT);
+		assert_string_equal(
+		    str(e, "event"), want[i % hf_countof(want)]);
+		assert_int_equal(
+		    num(e, "turn_seq"), i < hf_countof(want) ? 1 : 2);
+	}
+	json_decref(all);
+	turns = ask_well(f, "sessions.show", "{\"key\":\"s\"}");
+	snprintf(
+	    first.s, sizeof(first.s), "%s", str(row(turns, "turn", 0), "id"));
+	json_decref(turns);
+	snprintf(
+	    args, sizeof(args), "{\"key\":\"s\",\"turn\":\"%s\"}", first.s);
+	all = ask_well(f, "timeline", args);
+	assert_int_equal(json_array_size(all), hf_countof(want));
+	assert_int_equal(num(row(all, "event", 0), "turn_seq"), 1);
+	json_decref(all);
+	all = ask_well(f, "timeline", "{\"key\":\"s\",\"turn\":\"2\"}");
+	assert_int_equal(json_array_size(all), hf_countof(want));
+	assert_int_equal(num(row(all, "event", 5), "turn_seq"), 2);
+	json_decref(all);
+	refused(f, "timeline", "{\"key\":\"s\",\"turn\":\"3\"}", 3);
+	refused(f, "timeline", "{\"key\":\"s\",\"turn\":\"2x\"}", 3);
+	refused(f, "timeline", "{\"key\":\"s\",\"turn\":\"-1\"}", 3);
+	refused(f, "timeline", "{\"key\":\"s\",\"turn\":\"turn_\"}", 3);
+	refused(f, "timeline", "{\"key\":\"s\",\"turn\":2}", 2);
+	refused(f, "timeline", "{\"key\":\"t\"}", 3);
+	refused(f, "timeline", "{}", 2);
 }
 
 #define LOCK                                                    \
@@ -679,6 +729,7 @@ main(void)
 		CASE(test_status),
 		CASE(test_sessions_list),
 		CASE(test_sessions_show),
+		CASE(test_timeline),
 		CASE(test_sessions_verify),
 		CASE(test_locks_list),
 		CASE(test_reload),
