@@ -22,6 +22,9 @@ ALL = (A, B, C)
 FULL = ("The quick brown fox jumps over the lazy dog, and then it runs far "
         "away; nobody has seen it since.")
 _n = itertools.count(1)
+REFUSED = range(2, len(words.split(FULL, 4)), 3)	# cut after that delta
+REFUSERS = [("ab", "a", "b"), ("ac", "a", "c"), ("bc", "b", "c")]
+BY_NAME = {"a": A, "b": B, "c": C}
 
 
 def make():
@@ -31,6 +34,11 @@ def make():
     conf.provider("c", C, first_token_ms=1000, idle_ms=250, total_ms=8000)
     conf.target("c/prefills", prefill="plain")
     conf.target("b/prefills", prefill="plain")
+    # Each is asked for a prefill once, and refuses it.
+    for (route, x, y), n in itertools.product(REFUSERS, REFUSED):
+        conf.target("%s/%s-%d" % (y, route, n), prefill="plain")
+        conf.route("%s-%d" % (route, n), ["%s/x" % x, "%s/%s-%d" % (
+            y, route, n)], max_retries=0)
     conf.route("ab", ["a/x", "b/y"], max_retries=0)
     conf.route("ba", ["b/y", "a/x"], max_retries=0)
     conf.route("abc", ["a/x", "b/y", "c/z"], max_retries=0)
@@ -207,6 +215,29 @@ def prefill_refused(t):
         t.ok(refused <= 1, "no second refusal by one worker")
         del p.violations[:]
         check(t, d, None, r, route + " again")
+
+
+@tap.case("cut after any delta, and the next one refuses a prefill by 400", 60)
+def all_refused(t):
+    d = get_daemon()
+    for (route, one, two), n in itertools.product(REFUSERS, REFUSED):
+        what = "%s-%d" % (route, n)
+        s, x, y = name(), BY_NAME[one], BY_NAME[two]
+        for p in ALL:
+            p.take()
+        x.script(cut_at(n, "close")[0])
+        y.behave(provider.reply_to(rest("stripped")))
+        y.script(provider.status(400, "Prefilling assistant messages is not "
+                                 "supported for this model."))
+        r = client.chat(d, "tell me", session=s, model=what, stream=True)
+        del y.violations[:]	# the strict check may refuse it itself
+        check(t, d, s, r, what)
+        t.eq(r.error, None, what + ": the client sees no error")
+        t.eq([(a["target"].split("/")[0], a["http_status"])
+              for a in d.session(s)["attempts"]],
+             [(one, 200), (two, 400), (two, 200)], what)
+        t.eq(y.requests[0].messages[-1]["role"], "assistant", "a prefill")
+        t.eq(y.requests[1].messages[-1]["role"], "user", "in words")
 
 
 @tap.case("rolling: the second one breaks too, and the third finishes")
