@@ -358,6 +358,43 @@ def declare(lib):
                 t.eq(r["text"], "one two", what + " text before it")
                 lib.check_stream_error(t, r["error"])
 
+    @case("a cut that nobody can go on with is an error, not an end", 60)
+    def nobody_left(t):
+        d = lib.ready()
+        text = "one two three four five six"
+        for (model, x, y), mode, how, then in itertools.product(
+                (("m", A, C), ("r", C, A)), lib.modes, ("close", "reset"),
+                (provider.status(500), provider.cut(" four five six", 2),
+                 None)):
+            what = "%s %s %s: " % (model, mode, how)
+            fresh()
+            conv = name()
+            lib.open(d, conv, model=model,
+                     headers={"X-Holdfast-Session": conv})
+            # The fourth word is held until it is known to be whole.
+            x.script(provider.cut(text, 4, how))
+            if then is None:
+                y.down()
+            else:
+                y.script(then)
+            r = lib.call("say", conv=conv, text="x", mode=mode)
+            t.ok(r["error"] is not None, what + "%r" % r)
+            turn = d.session(conv, "acme")["turns"][0]
+            if mode == "plain":
+                t.eq((turn["state"], turn["status"]), ("failed", 503), what)
+            else:
+                t.eq(turn["state"], "incomplete", what)
+                t.ok(r["text"] and text.startswith(r["text"].strip()),
+                     what + "text before it: %r" % r["text"])
+                lib.check_stream_error(t, r["error"])
+            # What the library has of it, and its next turn, are right.
+            fresh()
+            lib.say(t, conv, "go on", mode)
+            told = x.history(x.requests[-1])
+            t.eq((told[0], told[-1]), (("user", "x"), ("user", "go on")),
+                 what + "%r" % told)
+            calm(t)
+
     @case("40 conversations at once do not mix")
     def many(t):
         d = lib.ready()
