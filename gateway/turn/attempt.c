@@ -114,13 +114,20 @@ on_step(evutil_socket_t fd, short what, void *arg)
 		turn_attempt_ended(a);
 }
 
+/* The provider said how the answer finished. */
+static bool
+is_said(const struct hf_attempt *a)
+{
+	return a->finish_us != 0;
+}
+
 /* A plain answer comes as a whole: only a stream has a first token. */
 static int64_t
 first_token_due(const struct hf_attempt *a)
 {
 	const struct hf_conf_call *c = &target_of(a)->call;
 
-	if (a->useful || !a->stream || c->first_token_ms <= 0)
+	if (a->useful || is_said(a) || !a->stream || c->first_token_ms <= 0)
 		return INT64_MAX;
 	return a->begun_us + (int64_t)c->first_token_ms * 1000;
 }
@@ -135,11 +142,11 @@ total_due(const struct hf_attempt *a)
 }
 
 /* Some servers say how the answer finished and then neither end the stream
- * nor close it. */
+ * nor close it.  No text is owed any more then. */
 static int64_t
 grace_due(const struct hf_attempt *a)
 {
-	return a->finish_us == 0 ? INT64_MAX : a->finish_us + GRACE_MS * 1000;
+	return !is_said(a) ? INT64_MAX : a->finish_us + GRACE_MS * 1000;
 }
 
 /* The longest pause between useful deltas. */
@@ -148,7 +155,7 @@ idle_due(const struct hf_attempt *a)
 {
 	const struct hf_conf_call *c = &target_of(a)->call;
 
-	if (!a->useful || !a->stream || c->idle_ms <= 0)
+	if (!a->useful || is_said(a) || !a->stream || c->idle_ms <= 0)
 		return INT64_MAX;
 	return a->last_us + (int64_t)c->idle_ms * 1000;
 }
@@ -159,7 +166,7 @@ window_due(const struct hf_attempt *a)
 {
 	const struct hf_conf_call *c = &target_of(a)->call;
 
-	if (!a->useful || !a->stream || c->min_chars_per_s <= 0)
+	if (!a->useful || is_said(a) || !a->stream || c->min_chars_per_s <= 0)
 		return INT64_MAX;
 	return a->window_us + (int64_t)c->rate_window_ms * 1000;
 }

@@ -347,6 +347,24 @@ def pings(t):
     t.between(r.took, 0.2, 3.0 * tap.SCALE, "seconds")
 
 
+@tap.case("an answer that finished is not stalled, however its end lingers")
+def finished(t):
+    d = get_daemon()
+
+    def lingers(ex):
+        ex.start()
+        for event in ex.events(words.Said(FULL))[:-1]:
+            ex.chunk(event)
+        ex.wait_gone(5)
+        ex.close()
+    B.take()
+    A.script(lingers)
+    s = name()
+    r = client.chat(d, "tell me", session=s, model="ab", stream=True)
+    check(t, d, s, r, "no [DONE]")
+    t.eq(B.requests, [], "nobody else is asked")
+
+
 def no_end(t, r, what):
     t.eq(r.status, 200, what)
     t.eq((r.finish, r.done), (None, False), "%s: %r" % (what, r))
