@@ -35,6 +35,7 @@ enum hf_conf_release {
 	HF_CONF_RELEASE_CLAUSE
 };
 enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
+enum hf_conf_reported_model { HF_REPORT_ROUTE, HF_REPORT_TARGET };
 
 struct hf_conf_gateway {
 	char **listen; /* "127.0.0.1:8080", "[::1]:8080" */
@@ -101,6 +102,7 @@ struct hf_conf_route {
 	int release;		  /* enum hf_conf_release */
 	int on_disconnect;	  /* enum hf_conf_disconnect */
 	int heartbeat_ms;	  /* of stream clients; 0: none */
+	int reported_model;	  /* enum hf_conf_reported_model */
 	int hedge_budget_percent; /* of recent turns; 0: no hedges */
 };
 

@@ -79,7 +79,7 @@ put_identity(struct hf_buf *b, const struct hf_turn_info *i, const char *object)
 	    "{\"id\":\"chatcmpl-%s\",\"object\":\"%s\","
 	    "\"created\":%lld,\"model\":",
 	    i->turn + strlen("turn_"), object, (long long)i->created_s);
-	hf_json_put_string(b, hf_str(i->route));
+	hf_json_put_string(b, hf_str(i->model));
 }
 
 static void

@@ -42,6 +42,22 @@ static const struct hf_sm_state states[] = {
 static void log_turn(const struct hf_turn *t);
 static void turn_client_left(struct hf_turn *t);
 
+/* The same in every chunk of a stream. */
+static const char *
+reported_model(const struct hf_turn *t)
+{
+	const struct hf_conf_route *r = t->in.route;
+	const char *slash;
+
+	if (r->reported_model == HF_REPORT_ROUTE)
+		return r->name;
+	if (t->replay_target != NULL) { /* provider/model */
+		slash = strchr(t->replay_target, '/');
+		return slash != NULL ? slash + 1 : t->replay_target;
+	}
+	return r->target[t->begun ? t->first_target : t->target]->model;
+}
+
 void
 turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 {
@@ -52,7 +68,7 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		    .again = t->replay_row != 0 },
 		.session = t->session.s[0] != '\0' ? t->session.s : NULL,
 		.turn = t->id.s,
-		.route = t->in.route->name,
+		.model = reported_model(t),
 		.target = t->replay_target != NULL ?
 		    t->replay_target :
 		    t->in.route->target[t->target]->name,

@@ -93,7 +93,7 @@ struct hf_turn_info {
 	struct hf_told told;
 	const char *session; /* ses_..., or NULL: stateless */
 	const char *turn;    /* turn_... */
-	const char *route;
+	const char *model;   /* what the answer says it is from */
 	const char *target;  /* that answers, or of the last attempt */
 	const char *history; /* what was assumed of the list */
 	unsigned attempts;

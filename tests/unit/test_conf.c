@@ -461,6 +461,7 @@ test_streams(void **state)
 	assert_int_equal(r->release, HF_CONF_RELEASE_WORD);
 	assert_int_equal(r->on_disconnect, HF_DISCONNECT_CANCEL);
 	assert_int_equal(r->heartbeat_ms, 0);
+	assert_int_equal(r->reported_model, HF_REPORT_ROUTE);
 	hf_conf_free(c);
 
 	c = good(
@@ -470,7 +471,8 @@ test_streams(void **state)
 	    "target p/m { idle_ms = 0 prefill = partial hedge_after_ms = 7 }\n"
 	    "route r { targets = {p/m, p/n} continuation = hidden\n"
 	    "  continuation_text = \"Weiter, bitte: \\\"genau\\\" hier.\"\n"
-	    "  release = clause on_disconnect = finish heartbeat_ms = 9 }\n"
+	    "  release = clause on_disconnect = finish heartbeat_ms = 9\n"
+	    "  reported_model = target }\n"
 	    "route s { targets = {p/m} continuation = off release = token\n"
 	    "  hedge_budget_percent = 100 }");
 	assert_int_equal(c->target[0].call.hedge_after_ms, 7);
@@ -489,6 +491,7 @@ test_streams(void **state)
 	assert_int_equal(r->release, HF_CONF_RELEASE_CLAUSE);
 	assert_int_equal(r->on_disconnect, HF_DISCONNECT_FINISH);
 	assert_int_equal(r->heartbeat_ms, 9);
+	assert_int_equal(r->reported_model, HF_REPORT_TARGET);
 	assert_int_equal(c->route[1].continuation, HF_CONTINUE_OFF);
 	assert_int_equal(c->route[1].release, HF_CONF_RELEASE_TOKEN);
 	hf_conf_free(c);
@@ -892,6 +895,7 @@ test_table(void **state)
 		{ "route", "continuation", HF_CONTINUE_OFF },
 		{ "route", "release", HF_CONF_RELEASE_CLAUSE },
 		{ "route", "on_disconnect", HF_DISCONNECT_FINISH },
+		{ "route", "reported_model", HF_REPORT_TARGET },
 	};
 	unsigned n_enum = 0;
 
