@@ -668,6 +668,12 @@ static const struct manner {
 };
 #define MANNERS_EACH 2 /* of a text in the short form */
 
+static bool
+is_long(void)
+{
+	return getenv("HF_TEST_LONG") != NULL;
+}
+
 /* Under valgrind only some cuts are made. */
 static size_t
 stride(void)
@@ -736,8 +742,7 @@ cut_everywhere(struct sweep *w, struct scene *s)
 static void
 every_manner(struct sweep *w, struct scene *s)
 {
-	bool full = getenv("HF_TEST_LONG") != NULL;
-	unsigned n = full ? hf_countof(manners) : MANNERS_EACH;
+	unsigned n = is_long() ? hf_countof(manners) : MANNERS_EACH;
 	unsigned from = (unsigned)(s->text - texts) * MANNERS_EACH;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -811,7 +816,7 @@ sweep_of(const char *name, CMUnitTestFunction fn, const struct text *text)
 int
 main(void)
 {
-	struct CMUnitTest t[hf_countof(texts) + 3];
+	struct CMUnitTest t[2 * hf_countof(texts) + 2];
 	size_t n = 0;
 
 	if (stride() > 1)
@@ -819,7 +824,9 @@ main(void)
 		    "# under valgrind: every %zuth cut only\n", stride());
 	for (size_t i = 0; i < hf_countof(texts); i++)
 		t[n++] = sweep_of(texts[i].name, test_every_byte, &texts[i]);
-	t[n++] = sweep_of("stored", test_stored, &texts[3]);
+	for (size_t i = 0; i < hf_countof(texts); i++)
+		if (is_long() || strcmp(texts[i].name, "emoji") == 0)
+			t[n++] = sweep_of("stored", test_stored, &texts[i]);
 	t[n++] = sweep_of("rolling", test_rolling, &texts[0]);
 	t[n++] = sweep_of("rolling, wide", test_rolling, &texts[2]);
 	return _cmocka_run_group_tests("turn_sweep", t, n, NULL, NULL);
