@@ -379,7 +379,8 @@ ask(struct link *l, unsigned kind, unsigned seed)
 
 		for (unsigned k = 0; k < lines; k++)
 			size += line(want + size, k);
-		size += (size_t)sprintf(want + size, "end\n");
+		memcpy(want + size, "end\n", 4);
+		size += 4;
 		snprintf(body, sizeof(body), "%u ", lines);
 		if (!post(l, "/say", body, strlen(body)))
 			return 0;
@@ -409,18 +410,18 @@ client_main(
 		.sin_port = htons((uint16_t)port) };
 	static struct link l;
 
-	srand(seed);
+	srandom(seed);
 	while (!atomic_load(stop)) {
-		unsigned turns = 1 + (unsigned)rand() % 3;
+		unsigned turns = 1 + (unsigned)random() % 3;
 
-		l = (struct link){ .slow = rand() % 4 == 0 };
+		l = (struct link){ .slow = random() % 4 == 0 };
 		l.fd = socket(AF_INET, SOCK_STREAM, 0);
 		if (connect(l.fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 			_exit(6);
 		while (turns-- > 0) {
-			unsigned kind = (unsigned)rand() % 4;
-			int rc =
-			    ask(&l, kind < 2 ? 0 : kind - 1, (unsigned)rand());
+			unsigned kind = (unsigned)random() % 4;
+			int rc = ask(
+			    &l, kind < 2 ? 0 : kind - 1, (unsigned)random());
 
 			atomic_fetch_add(rc > 0 ? &tally->exact :
 				rc == 0		? &tally->broken :
@@ -518,7 +519,7 @@ bury(struct child *c)
 	close(c->fd);
 	c->fd = 0;
 	start(c);
-	to = &child[rand() % WORKERS];
+	to = &child[random() % WORKERS];
 	for (uint32_t i = 0; i < HF_HOLD_SLOTS; i++) {
 		struct held *h = &held[i];
 		uint64_t was = dead;
@@ -573,7 +574,7 @@ serve_until(int64_t until_us)
 static void
 kill_one(void)
 {
-	struct child *c = &child[rand() % WORKERS];
+	struct child *c = &child[random() % WORKERS];
 	int status;
 
 	kill(c->pid, SIGKILL);
@@ -606,9 +607,9 @@ test_campaign(void **state)
 		if (client[i] == 0)
 			client_main(port, (unsigned)i + 1, stop, tally);
 	}
-	srand(1);
+	srandom(1);
 	for (unsigned i = 0; i < kills; i++) {
-		serve_until(hf_now_us() + 8000 + rand() % 30000);
+		serve_until(hf_now_us() + 8000 + random() % 30000);
 		kill_one();
 	}
 	atomic_store(stop, true);

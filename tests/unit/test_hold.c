@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -110,7 +111,7 @@ test_marks(void **state)
 	m = hf_hold_change(&h, a);
 	m->flags = HF_HOLD_SERVING;
 	m->out_size = 99;
-	strcpy(m->turn, "turn_x");
+	snprintf(m->turn, sizeof(m->turn), "turn_x");
 	/* Not yet. */
 	assert_int_equal(hf_hold_mark(&h, a)->out_size, 0);
 	assert_false(hf_hold_serves(&h, "turn_x"));

@@ -112,7 +112,7 @@ static void
 apply_some(struct disk_file *f, const struct disk_file *from)
 {
 	for (size_t i = 0; i < from->n_op * 2 && from->n_op > 0; i++) {
-		const struct op *op = &from->op[(size_t)rand() % from->n_op];
+		const struct op *op = &from->op[(size_t)random() % from->n_op];
 
 		if (op->bytes == NULL) {
 			apply(f, op);
@@ -123,7 +123,7 @@ apply_some(struct disk_file *f, const struct disk_file *from)
 				.n = op->n - at < SECTOR ? op->n - at : SECTOR,
 				.bytes = op->bytes + at };
 
-			if (rand() % 2 == 0)
+			if (random() % 2 == 0)
 				apply(f, &part);
 		}
 	}
@@ -132,7 +132,7 @@ apply_some(struct disk_file *f, const struct disk_file *from)
 static void
 maybe_cut(void)
 {
-	if (disk.taken || (unsigned)rand() % disk.every != 0)
+	if (disk.taken || (unsigned)random() % disk.every != 0)
 		return;
 	for (int i = 0; i < FILES; i++) {
 		const struct disk_file *from = &disk.file[i];
@@ -389,7 +389,7 @@ test_power(void **state)
 	struct fx f;
 
 	(void)state;
-	srand(7);
+	srandom(7);
 	fx_open(&f);
 	for (unsigned s = 1; s <= SLOTS; s++)
 		fx_store(&f, s);
@@ -434,7 +434,7 @@ test_lying_disk(void **state)
 	struct fx f, g;
 
 	(void)state;
-	srand(8);
+	srandom(8);
 	fx_open(&f);
 	fx_store(&f, 1);
 	for (unsigned s = 0; s < SESSIONS; s++)
