@@ -45,7 +45,8 @@ hedge_pay(const struct hf_turn *t)
 		hf_budget_turn(t->env->shm, r->name, r->hedge_budget_percent);
 }
 
-/* A plain answer comes as a whole: only a stream has a first delta. */
+/* A plain answer comes as a whole: only a stream has a first delta; and none
+ * is owed any more once the finish was said. */
 int64_t
 hedge_due(const struct hf_attempt *a)
 {
@@ -54,8 +55,8 @@ hedge_due(const struct hf_attempt *a)
 	int64_t after_ms = r->target[a->target]->call.hedge_after_ms;
 
 	if (after_ms <= 0 || r->hedge_budget_percent <= 0 || !a->stream ||
-	    a->useful || a->over || a->unhedged || t->started ||
-	    t->attempt != a || t->hedge.state != HEDGE_NONE)
+	    a->useful || a->finish_us != 0 || a->over || a->unhedged ||
+	    t->started || t->attempt != a || t->hedge.state != HEDGE_NONE)
 		return INT64_MAX;
 	return a->begun_us + after_ms * 1000;
 }
