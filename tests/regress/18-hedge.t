@@ -89,6 +89,13 @@ def hung_up_on(t, p, n=0, what="the loser"):
     return r.peer_left
 
 
+def timeline(d, s):
+    """[(event, attempt)] of the calls of the last turn, in order of time."""
+    events = d.ctl("timeline", s)
+    return [(e["event"], e["attempt"]) for e in events
+            if e["turn_seq"] == events[-1]["turn_seq"] and e.get("attempt")]
+
+
 def begins(begun):
     """A stream that has begun and says nothing."""
     def behave(ex):
@@ -160,6 +167,10 @@ def second_wins(t, route, stream, named):
          "the second began later")
     t.ok(0 < winner["first_token_us"] <= winner["total_us"], "times")
     t.eq(stored_text(d, s), ["first answer", "said by the second"], "stored")
+    events = timeline(d, s)
+    t.eq(events[:2], [("called", 1), ("called", 2)], "timeline")
+    t.eq(sorted(events[2:]), [("answered", 2), ("first_token", 2),
+                              ("hedged", 1)], "timeline")
 
 
 for _route in ("ab", "ba"):
@@ -619,6 +630,7 @@ def answered_meanwhile(t):
     t.eq(attempts(d, s), [("a/x", "ok", "ok"),
                           ("b/y", "hedged", "not_called")], "attempts")
     t.eq(B.requests, [], "the second was not called")
+    t.notin(("called", 2), timeline(d, s), "timeline")
     t.eq(grew(d, before), (0, 0, 0), "counters")
 
 
@@ -642,6 +654,26 @@ def failed_meanwhile(t):
     t.eq([a[:2] for a in attempts(d, s)], [("a/x", "provider"),
                                            ("b/y", "ok")], "attempts")
     t.eq((len(A.requests), len(B.requests)), (1, 1), "one call each")
+
+
+@tap.case("the client leaves while the second is being recorded", 40)
+def left_meanwhile(t):
+    d = get_daemon()
+    s = fresh()
+    c = client.Connection(d.addr)
+    c.request("POST", "/v1/chat/completions",
+              client.headers_of(s), b'{"model":"ab","stream":true,'
+              b'"messages":[{"role":"user","content":"hello"}]}')
+    A.wait_requests(1)
+    db = locked(t, d)
+    time.sleep(AFTER * 4 / 1000)	# the record is under way by now
+    c.close()
+    hung_up_on(t, A, what="the first")
+    db.execute("ROLLBACK")
+    t.eq(attempts(d, s), [("a/x", "canceled", "client_gone"),
+                          ("b/y", "canceled", "client_gone")], "attempts")
+    t.eq(B.requests, [], "the second was not called")
+    t.eq(d.session(s)["turns"][-1]["state"], "canceled", "the turn")
 
 
 @tap.case("no record, no call: the first goes on alone", 60)
