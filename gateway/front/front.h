@@ -96,7 +96,7 @@ bool hf_sink_started(const struct hf_sink *s);
 size_t hf_sink_backlog(const struct hf_sink *s);
 /* 'gone' fires once if the client's connection closes before the response is
  * finished (the sink is dead after it returns; do not touch it again);
- * 'drained' when a backlog over 64 KiB has shrunk below 16 KiB. */
+ * 'drained' when a backlog of 16 KiB or more has shrunk below that. */
 void hf_sink_watch(struct hf_sink *s, void (*gone)(void *arg),
     void (*drained)(void *arg), void *arg);
 

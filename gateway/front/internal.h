@@ -26,8 +26,7 @@
 #include "gateway/front/head.h"
 
 #define HF_FRONT_HEADERS_MAX (16 * 1024) /* answered 400 by evhttp */
-#define HF_SINK_HIGH (64 * 1024)	 /* 'drained' is owed above */
-#define HF_SINK_LOW (16 * 1024)		 /* and paid below */
+#define HF_SINK_LOW (16 * 1024) /* 'drained' is owed above, and paid below */
 
 struct hf_listener {
 	LIST_ENTRY(hf_listener) entry;

@@ -390,7 +390,7 @@ hf_sink_write(struct hf_sink *s, struct hf_str bytes)
 	}
 	HF_CHECK(evbuffer_add(s->pending, bytes.p, bytes.size) == 0);
 	count_out(s, bytes.size);
-	if (hf_sink_backlog(s) > HF_SINK_HIGH)
+	if (hf_sink_backlog(s) >= HF_SINK_LOW)
 		s->high = true;
 	hf_conn_queue(s->conn, HF_CONN_WRITE);
 }
@@ -503,6 +503,12 @@ hf_sink_work(struct hf_sink *s)
 		tell_gone(s);
 		return;
 	}
-	if ((todo & HF_SINK_DRAINED) != 0 && !s->finished)
+	if ((todo & HF_SINK_DRAINED) == 0 || s->finished)
+		return;
+	/* If it grew meanwhile, it is owed still: whoever stopped writing
+	 * must hear of it. */
+	if (hf_sink_backlog(s) < HF_SINK_LOW)
 		s->drained(s->arg);
+	else
+		s->high = true;
 }
