@@ -210,8 +210,11 @@ same_live(struct hf_writer *w, const struct hf_session_row *s,
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&w->db, st, e)) > 0) {
-		if (hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 1),
-			(uint64_t)sqlite3_column_int64(st, 2)))
+		struct hf_id public;
+
+		hf_db_id(st, 3, &public);
+		if (hf_writer_orphan(w, (unsigned)sqlite3_column_int64(st, 1),
+			(uint64_t)sqlite3_column_int64(st, 2), public.s))
 			continue;
 		*row = sqlite3_column_int64(st, 0);
 		hf_db_reset(st);

@@ -102,6 +102,7 @@ struct live {
 struct batch {
 	struct live turn[SETTLE_BATCH];
 	unsigned n;
+	int64_t held; /* dead ones that are not to be settled */
 };
 
 static int
@@ -111,12 +112,21 @@ find_dead(struct hf_writer *w, struct batch *b, struct hf_error *e)
 	int rc;
 
 	b->n = 0;
+	b->held = 0;
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&w->db, st, e)) > 0) {
-		if (!hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 3),
-			(uint64_t)sqlite3_column_int64(st, 4)))
+		unsigned slot = (unsigned)sqlite3_column_int64(st, 3);
+		uint64_t inc = (uint64_t)sqlite3_column_int64(st, 4);
+		struct hf_id public;
+
+		if (!hf_writer_dead(w, slot, inc))
 			continue;
+		hf_db_id(st, 5, &public);
+		if (!hf_writer_orphan(w, slot, inc, public.s)) {
+			b->held++;
+			continue;
+		}
 		b->turn[b->n].turn = sqlite3_column_int64(st, 0);
 		b->turn[b->n++].session = sqlite3_column_int64(st, 1);
 		if (b->n == SETTLE_BATCH) {
@@ -178,11 +188,13 @@ settle_all(struct hf_keep *k, hf_make_body_fn make_body, void *arg,
 	do
 		rc = hf_writer_run(&k->w, settle_batch, b, e);
 	while (rc == 0 && b->n > 0);
-	free(b);
 	if (r != NULL)
-		*r = (struct hf_recovered){ .turns_interrupted =
-						k->w.interrupted,
-			.attempts_lost = k->w.lost };
+		*r = (struct hf_recovered){
+			.turns_interrupted = k->w.interrupted,
+			.attempts_lost = k->w.lost,
+			.turns_held = b->held,
+		};
+	free(b);
 	return rc;
 }
 

@@ -30,6 +30,8 @@ void hf_keep_close(struct hf_keep *k);
  */
 struct hf_recovered {
 	int64_t turns_interrupted, attempts_lost;
+	int64_t turns_held; /* left to whoever takes them over; if nobody
+			     * does, a later reap settles them */
 };
 int hf_keep_recover(struct hf_keep *k, hf_make_body_fn make_body, void *arg,
     uint64_t *boot, struct hf_recovered *r, struct hf_error *e) HF_MUST_CHECK;

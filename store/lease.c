@@ -32,10 +32,21 @@ hf_lease_dequeue(struct hf_writer *w, int64_t turn, enum hf_turn_state state,
 	return rc;
 }
 
+/* Of a row of TURN_QUEUE. */
+static bool
+is_orphan(struct hf_writer *w, sqlite3_stmt *st)
+{
+	struct hf_id public;
+
+	hf_db_id(st, 3, &public);
+	return hf_writer_orphan(w, (unsigned)sqlite3_column_int64(st, 1),
+	    (uint64_t)sqlite3_column_int64(st, 2), public.s);
+}
+
 /* The first turn that waits for 'session', whoever owns it. */
 static int
-first_waiting(
-    struct hf_writer *w, int64_t session, struct owner *o, struct hf_error *e)
+first_waiting(struct hf_writer *w, int64_t session, struct owner *o,
+    bool *orphan, struct hf_error *e)
 {
 	sqlite3_stmt *st =
 	    hf_db_bind(&w->db, HF_SQL_TURN_QUEUE, e, "ii", session, (int64_t)0);
@@ -50,6 +61,7 @@ first_waiting(
 	o->turn = sqlite3_column_int64(st, 0);
 	o->slot = (unsigned)sqlite3_column_int64(st, 1);
 	o->inc = (uint64_t)sqlite3_column_int64(st, 2);
+	*orphan = is_orphan(w, st);
 	hf_db_reset(st);
 	return 0;
 }
@@ -58,12 +70,12 @@ static int
 next_live(
     struct hf_writer *w, int64_t session, struct owner *o, struct hf_error *e)
 {
+	bool orphan;
 	int rc;
 
 	for (;;) {
-		rc = first_waiting(w, session, o, e);
-		if (rc < 0 || o->turn == 0 ||
-		    !hf_writer_dead(w, o->slot, o->inc))
+		rc = first_waiting(w, session, o, &orphan, e);
+		if (rc < 0 || o->turn == 0 || !orphan)
 			return rc;
 		rc = hf_lease_dequeue(w, o->turn, HF_TURN_INTERRUPTED, e);
 		if (rc < 0)
@@ -100,6 +112,15 @@ set_owner(struct hf_writer *w, struct hf_session_row *s, const struct owner *to,
 }
 
 int
+hf_lease_take_over(
+    struct hf_writer *w, struct hf_session_row *s, struct hf_error *e)
+{
+	const struct owner self = { s->lease_turn, w->slot, w->inc };
+
+	return set_owner(w, s, &self, s->head, 0, e);
+}
+
+int
 hf_lease_pass(struct hf_writer *w, struct hf_session_row *s, int64_t head,
     int64_t rev_add, struct hf_error *e)
 {
@@ -127,6 +148,19 @@ parts_to_item(struct hf_writer *w, const struct hf_seal_key *key,
 		rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii",
 		    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
 	return rc < 0 ? rc : 0;
+}
+
+int
+hf_lease_lost(
+    struct hf_writer *w, const struct hf_turn_row *t, struct hf_error *e)
+{
+	int rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_LOST, e, "iii",
+	    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0), hf_wall_us());
+
+	if (rc < 0)
+		return rc;
+	w->lost += rc;
+	return 0;
 }
 
 int
@@ -159,14 +193,10 @@ hf_lease_interrupt(struct hf_writer *w, const struct hf_seal_key *key,
 	if (rc < 0)
 		return rc;
 	w->interrupted++;
-	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_LOST, e, "iii",
-	    hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0), now);
-	if (rc < 0)
-		return rc;
-	w->lost += rc;
-	return 0;
+	return hf_lease_lost(w, t, e);
 }
 
+/* The owner is dead: its turn waits for whoever takes it over, or ends. */
 static int
 settle_owner(struct hf_writer *w, struct hf_session_row *s, struct hf_error *e)
 {
@@ -174,6 +204,9 @@ settle_owner(struct hf_writer *w, struct hf_session_row *s, struct hf_error *e)
 	int64_t rev_add = 0;
 	int rc = hf_row_turn(w, s->lease_turn, &t, e);
 
+	if (rc > 0 && t.state < HF_TURN_COMPLETE &&
+	    !hf_writer_orphan(w, s->owner_slot, s->owner_inc, t.public.s))
+		return 0;
 	if (rc > 0 && t.state == HF_TURN_OPEN) {
 		rc = hf_lease_interrupt(w, &s->key, &t, e);
 		rev_add = 1;
@@ -213,8 +246,7 @@ hf_lease_waiting(struct hf_writer *w, const struct hf_session_row *s,
 	if (st == NULL)
 		return e->code;
 	while ((rc = hf_db_step(&w->db, st, e)) > 0)
-		if (!hf_writer_dead(w, (unsigned)sqlite3_column_int64(st, 1),
-			(uint64_t)sqlite3_column_int64(st, 2)))
+		if (!is_orphan(w, st))
 			(*n)++;
 	return rc;
 }

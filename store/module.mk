@@ -1,7 +1,7 @@
 noinst_LIBRARIES += libstore.a
 libstore_a_SOURCES = \
-	store/auth.c store/auth.h store/begin.c store/db.c store/db.h \
-	store/fields.c store/heard.c \
+	store/adopt.c store/auth.c store/auth.h store/begin.c store/db.c \
+	store/db.h store/fields.c store/heard.c \
 	store/history.c store/history.h store/inspect.c store/inspect.h \
 	store/inspect_int.h store/offline.c store/probe.c \
 	store/sql_inspect.def store/verify.c store/verify_int.h \

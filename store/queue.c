@@ -158,11 +158,26 @@ has_step(const struct list *group, enum hf_job_step step)
 	return false;
 }
 
+/* Before and after the commit of each step. */
+static const char *const fault_point[][2] = {
+	[HF_JOB_T1] = { "store.t1.before_commit", "store.t1.after_commit" },
+	[HF_JOB_ATTEMPTS] = { "store.attempts.before_commit",
+	    "store.attempts.after_commit" },
+	[HF_JOB_PART] = { "store.part.before_commit",
+	    "store.part.after_commit" },
+	[HF_JOB_T2] = { "store.t2.before_commit", "store.t2.after_commit" },
+	[HF_JOB_ADOPT] = { "store.adopt.before_commit",
+	    "store.adopt.after_commit" },
+};
+
 static bool
-fault_at(const struct list *group, const char *t1, const char *t2)
+fault_at(const struct list *group, bool after)
 {
-	return (has_step(group, HF_JOB_T1) && hf_fault(t1)) ||
-	    (has_step(group, HF_JOB_T2) && hf_fault(t2));
+	for (unsigned i = HF_JOB_T1; i < hf_countof(fault_point); i++)
+		if (has_step(group, (enum hf_job_step)i) &&
+		    hf_fault(fault_point[i][after]))
+			return true;
+	return false;
 }
 
 /* Worth a line in the log: trouble of the storage, not a refused job. */
@@ -234,15 +249,13 @@ run_group(struct hf_writer *w, struct list *group, struct hf_error *e)
 
 	if (rc == 0)
 		rc = run_jobs(w, group, e);
-	if (rc == 0 &&
-	    fault_at(group, "store.t1.before_commit", "store.t2.before_commit"))
+	if (rc == 0 && fault_at(group, false))
 		rc = hf_fail(e, HF_EIO, "fault");
 	if (rc == 0)
 		rc = hf_writer_commit(w, e);
 	else
 		hf_writer_rollback(w);
-	if (rc == 0 &&
-	    fault_at(group, "store.t1.after_commit", "store.t2.after_commit"))
+	if (rc == 0 && fault_at(group, true))
 		hf_log(HF_LOG_WARN, "store: fault after commit ignored");
 	return rc;
 }

@@ -10,7 +10,14 @@
 #include "base/err.h"
 #include "store/writer.h"
 
-enum hf_job_step { HF_JOB_T1, HF_JOB_T2, HF_JOB_OTHER };
+enum hf_job_step {
+	HF_JOB_OTHER,
+	HF_JOB_T1,
+	HF_JOB_ATTEMPTS,
+	HF_JOB_PART,
+	HF_JOB_T2,
+	HF_JOB_ADOPT
+};
 
 /* Embedded in the job of each kind, which owns copies of all its input. */
 struct hf_job {

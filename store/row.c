@@ -53,6 +53,7 @@ hf_row_turn_columns(sqlite3_stmt *st, int at, struct hf_turn_row *t)
 	t->owner_slot = (unsigned)sqlite3_column_int64(st, at + 9);
 	t->owner_inc = (uint64_t)sqlite3_column_int64(st, at + 10);
 	t->heard = sqlite3_column_int64(st, at + 11);
+	hf_db_id(st, at + 12, &t->public);
 }
 
 static int
@@ -83,6 +84,16 @@ hf_row_session_named(struct hf_writer *w, int64_t tenant, struct hf_str name,
 {
 	sqlite3_stmt *st =
 	    hf_db_bind(&w->db, HF_SQL_SESSION_NAMED, e, "it", tenant, name);
+
+	return st == NULL ? e->code : one_session(w, st, s, e);
+}
+
+int
+hf_row_session_public(struct hf_writer *w, const struct hf_id *id,
+    struct hf_session_row *s, struct hf_error *e)
+{
+	sqlite3_stmt *st =
+	    hf_db_bind(&w->db, HF_SQL_INFO_BY_PUBLIC, e, "z", id->s);
 
 	return st == NULL ? e->code : one_session(w, st, s, e);
 }

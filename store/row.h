@@ -34,6 +34,7 @@ struct hf_turn_row {
 	unsigned owner_slot;
 	uint64_t owner_inc;
 	int64_t heard; /* -1: not noted */
+	struct hf_id public;
 };
 
 /* Read the columns of SESSION_COLUMNS, or of TURN_COLUMNS from column 'at' on.
@@ -42,6 +43,7 @@ int hf_row_session_columns(const struct hf_seal *seal, sqlite3_stmt *st,
     struct hf_session_row *s, struct hf_error *e) HF_MUST_CHECK;
 void hf_row_turn_columns(sqlite3_stmt *st, int at, struct hf_turn_row *t);
 #define HF_ROW_SESSION_COLUMNS 12 /* how many those are */
+#define HF_ROW_TURN_COLUMNS 13
 
 /* 1: found.  0: not.  Negative: failed. */
 int hf_row_session(struct hf_writer *w, int64_t id, struct hf_session_row *s,
@@ -49,6 +51,9 @@ int hf_row_session(struct hf_writer *w, int64_t id, struct hf_session_row *s,
 int hf_row_session_named(struct hf_writer *w, int64_t tenant,
     struct hf_str name, struct hf_session_row *s,
     struct hf_error *e) HF_MUST_CHECK;
+/* By the id that clients are told; of any tenant. */
+int hf_row_session_public(struct hf_writer *w, const struct hf_id *id,
+    struct hf_session_row *s, struct hf_error *e) HF_MUST_CHECK;
 int hf_row_turn(struct hf_writer *w, int64_t id, struct hf_turn_row *t,
     struct hf_error *e) HF_MUST_CHECK;
 int hf_row_tenant(struct hf_writer *w, const char *name, int64_t *id,

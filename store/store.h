@@ -14,6 +14,10 @@
  * queue (up to 64 jobs), runs them in one transaction, commits, completes.  A
  * job that fails is left out of it; a failed commit fails all.
  *
+ * The dead.  A turn whose owner died is settled (interrupted, or out of the
+ * queue) by whoever comes across it, unless the hold says that its connection
+ * lives: then it waits for hf_store_adopt().
+ *
  * Fencing.  Every write of a turn names its fence; if the session's lease is
  * no longer {this process, this fence, this turn}, nothing changes and the
  * completion gets HF_EFENCED.
@@ -25,6 +29,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hf.h"
+#include "base/hold.h"
 #include "base/id.h"
 #include "base/shm.h"
 
@@ -40,6 +45,8 @@ struct hf_store_conf {
 	int lock_timeout_ms;	    /* writer mutex; 0: 5000 */
 	unsigned queue_limit;	    /* turns waiting per session; 0: 32 */
 	struct hf_shm *shm;	    /* borrowed; outlives the store */
+	const struct hf_hold *hold; /* borrowed, likewise; NULL: nobody's
+				     * turns are taken over */
 };
 
 /* Opens both connections and starts the store thread.  The database must
@@ -220,7 +227,9 @@ struct hf_begin {
 	bool session_found;
 	int64_t session_row;
 	int64_t rev;
-	struct hf_id session;	   /* minted by the caller if new */
+	struct hf_id session;	   /* minted by the caller if new; that of
+				    * a nameless one is made of the turn's, see
+				    * hf_nameless_session() */
 	struct hf_session_key key; /* if new */
 	/* The turn. */
 	struct hf_id turn; /* minted by the caller */
@@ -261,6 +270,9 @@ struct hf_begun {
 	int64_t joins_row; /* QUEUED: the same request is running
 			    * or waiting as this turn; 0: none */
 };
+
+/* The session of a turn without a session name: it is found by the turn. */
+void hf_nameless_session(const struct hf_id *turn, struct hf_id *session);
 
 typedef void (*hf_begun_fn)(
     void *arg, int rc, const struct hf_error *e, const struct hf_begun *b);
@@ -360,6 +372,50 @@ struct hf_finish {
  * (whose worker is woken after the commit). */
 int hf_store_finish(struct hf_store *st, const struct hf_finish *f,
     hf_done_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+/* --- taking a turn over ------------------------------------------------ */
+
+struct hf_adopt {
+	const char *tenant;
+	struct hf_str name; /* session name; size 0: nameless */
+	struct hf_id turn;
+	bool has_idem;
+	uint8_t idem[HF_DIGEST_SIZE];
+};
+
+struct hf_adopted {
+	bool found;
+	enum hf_turn_state state; /* QUEUED, OPEN: ours from now on */
+	int64_t session_row, turn_row, seq;
+	struct hf_id session;
+	struct hf_session_key key;
+	int64_t created_us;
+	/* QUEUED: not 0 if it was granted the lease.  OPEN: our fence. */
+	uint64_t fence;
+	/* OPEN. */
+	uint8_t view[HF_DIGEST_SIZE]; /* with the turn's input */
+	int64_t view_items;
+	bool stream;
+	unsigned attempts;    /* all closed by now */
+	bool calling;	      /* one was under way: the call of 'target' */
+	struct hf_str target; /* of that one, or of the last */
+	int64_t parts;	      /* of the text of a stream */
+	/* Ended without an answer. */
+	int status; /* told to the client; 0: none */
+};
+
+typedef void (*hf_adopted_fn)(
+    void *arg, int rc, const struct hf_error *e, const struct hf_adopted *a);
+
+/*
+ * write: this process serves the request of a turn whose owner died.  In one
+ * commit: the turn is ours, with a new fence where it holds the session's
+ * lease; attempts that were under way are closed as lost; parts of an answer
+ * that is not a stream are dropped.  A turn that ended is only described, and
+ * one that never came on disk is not found.  HF_EFENCED: its owner lives.
+ */
+int hf_store_adopt(struct hf_store *st, const struct hf_adopt *a,
+    hf_adopted_fn cb, void *arg, struct hf_error *e) HF_MUST_CHECK;
 
 /* --- retries ----------------------------------------------------------- */
 

@@ -286,6 +286,7 @@ hf_store_attempts(struct hf_store *st, int64_t session_row, int64_t turn_row,
 
 	if (tj == NULL)
 		return hf_fail(e, HF_ENOMEM, "store job");
+	tj->job.step = HF_JOB_ATTEMPTS;
 	tj->session_row = session_row;
 	tj->turn_row = turn_row;
 	tj->fence = fence;
@@ -313,6 +314,7 @@ hf_store_part(struct hf_store *st, int64_t session_row, int64_t turn_row,
 	tj = new_job(run_part, cb, arg);
 	if (tj == NULL)
 		return hf_fail(e, HF_ENOMEM, "store job");
+	tj->job.step = HF_JOB_PART;
 	tj->session_row = session_row;
 	tj->turn_row = turn_row;
 	tj->fence = fence;

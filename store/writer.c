@@ -45,6 +45,7 @@ hf_writer_open(struct hf_writer *w, const struct hf_store_conf *c,
 		return rc;
 	w->seal = seal;
 	w->shm = c->shm;
+	w->hold = c->hold;
 	w->slot = c->shm->self;
 	w->inc = hf_shm_self_inc(c->shm);
 	w->lock_timeout_ms =
@@ -210,4 +211,13 @@ hf_writer_dead(const struct hf_writer *w, unsigned slot, uint64_t inc)
 	if (w->dead_inc != 0 && slot == w->dead_slot && inc == w->dead_inc)
 		return true;
 	return !hf_shm_alive(w->shm, slot, inc);
+}
+
+bool
+hf_writer_orphan(
+    const struct hf_writer *w, unsigned slot, uint64_t inc, const char *turn)
+{
+	/* At a new boot nobody is there to take anything over. */
+	return hf_writer_dead(w, slot, inc) &&
+	    (w->all_dead || !hf_hold_serves(w->hold, turn));
 }

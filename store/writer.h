@@ -7,6 +7,7 @@
 #define HF_STORE_WRITER_H
 
 #include "base/buf.h"
+#include "base/hold.h"
 #include "base/shm.h"
 #include "store/db.h"
 #include "store/seal.h"
@@ -14,9 +15,10 @@
 
 struct hf_writer {
 	struct hf_db db;
-	struct hf_seal *seal; /* borrowed */
-	struct hf_shm *shm;   /* borrowed */
-	unsigned slot;	      /* this process in leases */
+	struct hf_seal *seal;	    /* borrowed */
+	struct hf_shm *shm;	    /* borrowed */
+	const struct hf_hold *hold; /* borrowed, or NULL */
+	unsigned slot;		    /* this process in leases */
 	uint64_t inc;
 	int lock_timeout_ms;
 	unsigned queue_limit;
@@ -61,5 +63,9 @@ int hf_writer_run(struct hf_writer *w, hf_writer_fn fn, void *arg,
 
 /* Is the owner {slot, inc} of a lease or a queued turn gone? */
 bool hf_writer_dead(const struct hf_writer *w, unsigned slot, uint64_t inc);
+/* Is it, and will nobody take its turn (turn_...) over?  Then the turn may be
+ * settled. */
+bool hf_writer_orphan(
+    const struct hf_writer *w, unsigned slot, uint64_t inc, const char *turn);
 
 #endif

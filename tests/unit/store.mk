@@ -4,7 +4,8 @@ STORE_TEST_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS) \
 	$(CMOCKA_CFLAGS)
 STORE_FIXTURE = tests/unit/store_fixture.c tests/unit/store_fixture.h
 
-STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_io \
+STORE_TESTS = tests/unit/test_store_adopt tests/unit/test_store_commit \
+	tests/unit/test_store_io \
 	tests/unit/test_store_heard tests/unit/test_store_keep \
 	tests/unit/test_store_lease tests/unit/test_store_schema \
 	tests/unit/test_store_power \
@@ -12,6 +13,10 @@ STORE_TESTS = tests/unit/test_store_commit tests/unit/test_store_io \
 check_PROGRAMS += $(STORE_TESTS)
 TESTS += $(STORE_TESTS)
 
+tests_unit_test_store_adopt_SOURCES = tests/unit/test_store_adopt.c \
+	$(STORE_FIXTURE)
+tests_unit_test_store_adopt_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_adopt_LDADD = $(STORE_TEST_LIBS)
 tests_unit_test_store_commit_SOURCES = tests/unit/test_store_commit.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_commit_CFLAGS = $(STORE_TEST_CFLAGS)

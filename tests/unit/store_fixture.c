@@ -49,7 +49,8 @@ fx_reopen(struct fx *f)
 		f->conf[i] = (struct hf_store_conf){ .path = f->db,
 			.key_file = f->key,
 			.sync_full = true,
-			.shm = &f->shm[i] };
+			.shm = &f->shm[i],
+			.hold = &f->hold };
 		set_inc(f, i, (uint64_t)1 << 32 | ++next_inc);
 	}
 	assert_int_equal(hf_keep_open(&f->keep, &f->conf[0], &f->e), 0);
@@ -80,6 +81,7 @@ fx_close(struct fx *f)
 	for (unsigned i = 0; i < FX_SLOTS; i++)
 		hf_store_close(f->st[i]);
 	hf_keep_close(f->keep);
+	hf_hold_unmap(&f->hold);
 	hf_shm_unmap(&f->shm[0]);
 	remove_folder(f->dir);
 }
@@ -333,6 +335,86 @@ fx_say(struct fx *f, unsigned slot, const char *name, const char *user,
 	fin = fx_answer(&b, &begun, &h.key, &out, answer);
 	assert_int_equal(fx_finish(f, slot, &fin), 0);
 	return begun.turn_row;
+}
+
+int
+fx_one_begin(struct fx *f, unsigned slot, struct fx_one *t, const char *name,
+    const char *text)
+{
+	t->h = fx_head(f, slot, name);
+	t->b = fx_turn(name, &t->h, &t->in, text);
+	return fx_begin(f, slot, &t->b, &t->begun);
+}
+
+int
+fx_one_begin_granted(struct fx *f, unsigned slot, struct fx_one *t,
+    const char *name, const char *text, uint64_t fence)
+{
+	int64_t row = t->begun.turn_row;
+
+	t->h = fx_head(f, slot, name);
+	t->b = fx_turn(name, &t->h, &t->in, text);
+	t->b.turn_row = row;
+	t->b.fence = fence;
+	return fx_begin(f, slot, &t->b, &t->begun);
+}
+
+int
+fx_one_finish(struct fx *f, unsigned slot, struct fx_one *t, const char *text)
+{
+	t->fin = fx_answer(&t->b, &t->begun, &t->h.key, &t->out, text);
+	return fx_finish(f, slot, &t->fin);
+}
+
+static void
+on_grant(void *arg, int64_t turn, uint64_t fence)
+{
+	struct fx_grants *g = arg;
+
+	assert_true(g->n < 8);
+	g->turn[g->n] = turn;
+	g->fence[g->n++] = fence;
+}
+
+struct fx_grants
+fx_granted(struct fx *f, unsigned slot)
+{
+	struct fx_grants g = { 0 };
+
+	assert_int_equal(
+	    hf_store_granted(fx_store(f, slot), on_grant, &g, &f->e), 0);
+	return g;
+}
+
+bool
+fx_woken(struct fx *f, unsigned slot)
+{
+	uint64_t n;
+
+	return read(f->shm[0].wake_fd[slot], &n, sizeof(n)) == sizeof(n);
+}
+
+uint32_t
+fx_hold(struct fx *f, unsigned slot, const struct hf_id *turn)
+{
+	struct hf_hold_mark *m;
+	struct hf_hold h;
+	uint32_t at;
+	int fd;
+
+	if (f->hold.map == NULL) {
+		assert_int_equal(hf_hold_create(&f->hold, &fd, &f->e), 0);
+		close(fd);
+	}
+	h = f->hold;
+	h.inc = hf_shm_self_inc(&f->shm[slot]);
+	at = hf_hold_take(&h);
+	assert_int_not_equal(at, HF_HOLD_NONE);
+	m = hf_hold_change(&h, at);
+	m->flags = HF_HOLD_SERVING;
+	snprintf(m->turn, sizeof(m->turn), "%s", turn->s);
+	hf_hold_commit(&h, at);
+	return at;
 }
 
 const char *

@@ -15,6 +15,7 @@ struct fx {
 	char dir[256], db[300], key[300];
 	struct hf_shm shm[FX_SLOTS]; /* one view per slot */
 	struct hf_store_conf conf[FX_SLOTS];
+	struct hf_hold hold;  /* no map before fx_hold() */
 	struct hf_keep *keep; /* slot 0 */
 	struct hf_store *st[FX_SLOTS];
 	struct hf_error e; /* of the last failure */
@@ -61,6 +62,36 @@ int64_t fx_say(struct fx *f, unsigned slot, const char *name, const char *user,
 struct hf_head fx_head(struct fx *f, unsigned slot, const char *name);
 /* "user:hi|assistant:hello", the bodies of a history. */
 const char *fx_history(struct fx *f, unsigned slot, const char *name);
+
+/* One turn through its life. */
+struct fx_one {
+	struct hf_head h;
+	struct hf_item in, out;
+	struct hf_begin b;
+	struct hf_begun begun;
+	struct hf_finish fin;
+};
+int fx_one_begin(struct fx *f, unsigned slot, struct fx_one *t,
+    const char *name, const char *text);
+/* Of a turn that waited: aligned with the head as it is now. */
+int fx_one_begin_granted(struct fx *f, unsigned slot, struct fx_one *t,
+    const char *name, const char *text, uint64_t fence);
+int fx_one_finish(
+    struct fx *f, unsigned slot, struct fx_one *t, const char *text);
+
+/* What hf_store_granted() tells 'slot'. */
+struct fx_grants {
+	unsigned n;
+	int64_t turn[8];
+	uint64_t fence[8];
+};
+struct fx_grants fx_granted(struct fx *f, unsigned slot);
+/* Was the worker in 'slot' woken since the last call? */
+bool fx_woken(struct fx *f, unsigned slot);
+
+/* The worker in 'slot' serves 'turn' on a connection that outlives it; where
+ * that is held, for hf_hold_give(). */
+uint32_t fx_hold(struct fx *f, unsigned slot, const struct hf_id *turn);
 
 int fx_make_body(void *arg, struct hf_str text, struct hf_str refusal,
     struct hf_buf *body, struct hf_buf *norm);

@@ -12,84 +12,11 @@
 
 #include "tests/unit/store_fixture.h"
 
-struct turn {
-	struct hf_head h;
-	struct hf_item in, out;
-	struct hf_begin b;
-	struct hf_begun begun;
-	struct hf_finish fin;
-};
-
-static int
-begin(struct fx *f, unsigned slot, struct turn *t, const char *name,
-    const char *text)
-{
-	t->h = fx_head(f, slot, name);
-	t->b = fx_turn(name, &t->h, &t->in, text);
-	return fx_begin(f, slot, &t->b, &t->begun);
-}
-
-static int
-finish(struct fx *f, unsigned slot, struct turn *t, const char *text)
-{
-	t->fin = fx_answer(&t->b, &t->begun, &t->h.key, &t->out, text);
-	return fx_finish(f, slot, &t->fin);
-}
-
-struct grants {
-	unsigned n;
-	int64_t turn[8];
-	uint64_t fence[8];
-};
-
-static void
-on_grant(void *arg, int64_t turn, uint64_t fence)
-{
-	struct grants *g = arg;
-
-	assert_true(g->n < 8);
-	g->turn[g->n] = turn;
-	g->fence[g->n++] = fence;
-}
-
-static struct grants
-granted(struct fx *f, unsigned slot)
-{
-	struct grants g = { 0 };
-
-	assert_int_equal(
-	    hf_store_granted(fx_store(f, slot), on_grant, &g, &f->e), 0);
-	return g;
-}
-
-/* Was the worker in 'slot' woken since the last call? */
-static bool
-woken(struct fx *f, unsigned slot)
-{
-	uint64_t n;
-
-	return read(f->shm[0].wake_fd[slot], &n, sizeof(n)) == sizeof(n);
-}
-
-/* Begin a turn that waited: align with the head as it is now. */
-static int
-begin_granted(struct fx *f, unsigned slot, struct turn *t, const char *name,
-    const char *text, uint64_t fence)
-{
-	int64_t row = t->begun.turn_row;
-
-	t->h = fx_head(f, slot, name);
-	t->b = fx_turn(name, &t->h, &t->in, text);
-	t->b.turn_row = row;
-	t->b.fence = fence;
-	return fx_begin(f, slot, &t->b, &t->begun);
-}
-
 static void
 twenty_in_order_of_arrival(void **state)
 {
-	struct turn t[20];
-	struct grants g;
+	struct fx_one t[20];
+	struct fx_grants g;
 	char text[32], want[2048] = "";
 	size_t n = 0;
 	struct fx f;
@@ -99,7 +26,8 @@ twenty_in_order_of_arrival(void **state)
 	for (unsigned i = 0; i < 20; i++) {
 		snprintf(text, sizeof(text), "u%u", i);
 		/* Through four workers; only the first may run. */
-		assert_int_equal(begin(&f, 1 + i % 4, &t[i], "s", text), 0);
+		assert_int_equal(
+		    fx_one_begin(&f, 1 + i % 4, &t[i], "s", text), 0);
 		assert_int_equal(t[i].begun.result,
 		    i == 0 ? HF_BEGIN_OPEN : HF_BEGIN_QUEUED);
 		assert_int_equal(t[i].begun.seq, i + 1);
@@ -110,8 +38,8 @@ twenty_in_order_of_arrival(void **state)
 
 		snprintf(text, sizeof(text), "u%u", i);
 		if (i > 0) {
-			assert_true(woken(&f, slot));
-			g = granted(&f, slot);
+			assert_true(fx_woken(&f, slot));
+			g = fx_granted(&f, slot);
 			assert_int_equal(g.n, 1);
 			assert_int_equal(g.turn[0], t[i].begun.turn_row);
 			/* What it knew when it was queued is stale. */
@@ -121,15 +49,15 @@ twenty_in_order_of_arrival(void **state)
 			assert_int_equal(
 			    fx_begin(&f, slot, &t[i].b, &t[i].begun), 0);
 			assert_int_equal(t[i].begun.result, HF_BEGIN_MOVED);
-			assert_int_equal(begin_granted(&f, slot, &t[i], "s",
-					     text, g.fence[0]),
+			assert_int_equal(fx_one_begin_granted(&f, slot, &t[i],
+					     "s", text, g.fence[0]),
 			    0);
 			assert_int_equal(t[i].begun.result, HF_BEGIN_OPEN);
 			assert_int_equal(t[i].begun.fence, g.fence[0]);
-			assert_int_equal(granted(&f, slot).n, 0);
+			assert_int_equal(fx_granted(&f, slot).n, 0);
 		}
 		snprintf(text, sizeof(text), "a%u", i);
-		assert_int_equal(finish(&f, slot, &t[i], text), 0);
+		assert_int_equal(fx_one_finish(&f, slot, &t[i], text), 0);
 		n += (size_t)snprintf(want + n, sizeof(want) - n,
 		    "%suser:u%u|assistant:a%u", i == 0 ? "" : "|", i, i);
 	}
@@ -140,24 +68,24 @@ twenty_in_order_of_arrival(void **state)
 	    0);
 	assert_false(fx_head(&f, 1, "s").busy);
 	for (unsigned i = 1; i <= 4; i++)
-		assert_false(woken(&f, i));
+		assert_false(fx_woken(&f, i));
 	fx_close(&f);
 }
 
 static void
 queue_limit(void **state)
 {
-	struct turn t[4];
+	struct fx_one t[4];
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
 	f.conf[1].queue_limit = 2;
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(begin(&f, 1, &t[i], "s", "x"), 0);
-	assert_int_equal(begin(&f, 1, &t[3], "s", "x"), HF_ELIMIT);
+		assert_int_equal(fx_one_begin(&f, 1, &t[i], "s", "x"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &t[3], "s", "x"), HF_ELIMIT);
 	/* Other sessions are not concerned. */
-	assert_int_equal(begin(&f, 1, &t[3], "other", "x"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &t[3], "other", "x"), 0);
 	assert_int_equal(t[3].begun.result, HF_BEGIN_OPEN);
 	fx_close(&f);
 }
@@ -165,30 +93,30 @@ queue_limit(void **state)
 static void
 cancelled_while_waiting(void **state)
 {
-	struct turn t[4];
-	struct grants g;
+	struct fx_one t[4];
+	struct fx_grants g;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(begin(&f, 1 + i, &t[i], "s", "x"), 0);
+		assert_int_equal(fx_one_begin(&f, 1 + i, &t[i], "s", "x"), 0);
 	/* Not by another process; not twice. */
 	assert_int_equal(fx_cancel(&f, 3, t[1].begun.turn_row), HF_EFENCED);
 	assert_int_equal(fx_cancel(&f, 2, t[1].begun.turn_row), 0);
 	assert_int_equal(fx_cancel(&f, 2, t[1].begun.turn_row), HF_EFENCED);
-	assert_int_equal(finish(&f, 1, &t[0], "a"), 0);
+	assert_int_equal(fx_one_finish(&f, 1, &t[0], "a"), 0);
 	/* Granted, but its client left before it began: passed on. */
-	g = granted(&f, 3);
+	g = fx_granted(&f, 3);
 	assert_int_equal(g.n, 1);
 	assert_int_equal(fx_cancel(&f, 3, t[2].begun.turn_row), 0);
-	assert_int_equal(granted(&f, 3).n, 0);
-	assert_true(woken(&f, 4));
-	g = granted(&f, 4);
+	assert_int_equal(fx_granted(&f, 3).n, 0);
+	assert_true(fx_woken(&f, 4));
+	g = fx_granted(&f, 4);
 	assert_int_equal(g.n, 1);
 	assert_int_equal(
-	    begin_granted(&f, 4, &t[3], "s", "last", g.fence[0]), 0);
-	assert_int_equal(finish(&f, 4, &t[3], "b"), 0);
+	    fx_one_begin_granted(&f, 4, &t[3], "s", "last", g.fence[0]), 0);
+	assert_int_equal(fx_one_finish(&f, 4, &t[3], "b"), 0);
 	assert_string_equal(
 	    fx_history(&f, 1, "s"), "user:x|assistant:a|user:last|assistant:b");
 	assert_int_equal(fx_sql(&f,
@@ -202,25 +130,25 @@ cancelled_while_waiting(void **state)
 static void
 dead_owner_is_settled_by_t1(void **state)
 {
-	struct turn dead, next;
+	struct fx_one dead, next;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
 	fx_say(&f, 1, "s", "one", "1");
-	assert_int_equal(begin(&f, 1, &dead, "s", "two"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &dead, "s", "two"), 0);
 	assert_int_equal(fx_part(&f, 1, &dead.begun, 1, "2 i"), 0);
 	assert_int_equal(fx_part(&f, 1, &dead.begun, 2, "s two"), 0);
 	fx_kill(&f, 1);
 	assert_false(fx_head(&f, 2, "s").busy);
-	assert_int_equal(begin(&f, 2, &next, "s", "three"), 0);
+	assert_int_equal(fx_one_begin(&f, 2, &next, "s", "three"), 0);
 	/* Its head is another one now. */
 	assert_int_equal(next.begun.result, HF_BEGIN_MOVED);
 	assert_int_equal(fx_head(&f, 2, "s").head_state, HF_TURN_INTERRUPTED);
 	assert_int_equal(fx_head(&f, 2, "s").view_items, 4);
-	assert_int_equal(begin(&f, 2, &next, "s", "three"), 0);
+	assert_int_equal(fx_one_begin(&f, 2, &next, "s", "three"), 0);
 	assert_int_equal(next.begun.result, HF_BEGIN_OPEN);
-	assert_int_equal(finish(&f, 2, &next, "3"), 0);
+	assert_int_equal(fx_one_finish(&f, 2, &next, "3"), 0);
 	assert_string_equal(fx_history(&f, 2, "s"),
 	    "user:one|assistant:1|"
 	    "user:two|assistant:2 is two|user:three|assistant:3");
@@ -236,28 +164,28 @@ static void
 zombie_writes_nothing(void **state)
 {
 	struct hf_attempt_begin more = { .n = 2, .target = HF_STR("b/m") };
-	struct turn zombie, next;
+	struct fx_one zombie, next;
 	int64_t fenced;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
-	assert_int_equal(begin(&f, 1, &zombie, "s", "one"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &zombie, "s", "one"), 0);
 	fx_kill(&f, 1);
-	assert_int_equal(begin(&f, 2, &next, "s", "two"), 0);
-	assert_int_equal(begin(&f, 2, &next, "s", "two"), 0);
+	assert_int_equal(fx_one_begin(&f, 2, &next, "s", "two"), 0);
+	assert_int_equal(fx_one_begin(&f, 2, &next, "s", "two"), 0);
 	assert_int_equal(next.begun.result, HF_BEGIN_OPEN);
 	assert_true(next.begun.fence > zombie.begun.fence);
 	fenced = hf_shm_sum(&f.shm[0], HF_C_fenced);
 	assert_int_equal(fx_part(&f, 1, &zombie.begun, 1, "late"), HF_EFENCED);
 	assert_int_equal(
 	    fx_attempts(&f, 1, &zombie.begun, NULL, &more), HF_EFENCED);
-	assert_int_equal(finish(&f, 1, &zombie, "late"), HF_EFENCED);
+	assert_int_equal(fx_one_finish(&f, 1, &zombie, "late"), HF_EFENCED);
 	/* Nor with the right fence, since it is not the owner. */
 	zombie.begun = next.begun;
-	assert_int_equal(finish(&f, 1, &zombie, "late"), HF_EFENCED);
+	assert_int_equal(fx_one_finish(&f, 1, &zombie, "late"), HF_EFENCED);
 	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_fenced), fenced + 4);
-	assert_int_equal(finish(&f, 2, &next, "2"), 0);
+	assert_int_equal(fx_one_finish(&f, 2, &next, "2"), 0);
 	assert_string_equal(
 	    fx_history(&f, 2, "s"), "user:one|user:two|assistant:2");
 	fx_close(&f);
@@ -267,9 +195,9 @@ zombie_writes_nothing(void **state)
 static void
 dead_in_the_queue(void **state)
 {
-	struct turn t[4];
+	struct fx_one t[4];
 	struct hf_recovered r;
-	struct grants g;
+	struct fx_grants g;
 	uint64_t inc;
 	struct fx f;
 
@@ -277,29 +205,30 @@ dead_in_the_queue(void **state)
 	fx_open(&f);
 	inc = hf_shm_self_inc(&f.shm[1]);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(begin(&f, 1 + i, &t[i], "s", "x"), 0);
+		assert_int_equal(fx_one_begin(&f, 1 + i, &t[i], "s", "x"), 0);
 	fx_kill(&f, 1);
 	fx_kill(&f, 2);
 	assert_int_equal(
 	    hf_keep_reap(f.keep, 1, inc, fx_make_body, NULL, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 2);
 	assert_int_equal(r.attempts_lost, 1);
-	assert_true(woken(&f, 3));
-	g = granted(&f, 3);
+	assert_true(fx_woken(&f, 3));
+	g = fx_granted(&f, 3);
 	assert_int_equal(g.n, 1);
 	/* A turn that came after them waits behind them. */
-	assert_int_equal(granted(&f, 4).n, 0);
+	assert_int_equal(fx_granted(&f, 4).n, 0);
 	/* It dies as well, between its grant and its begin. */
 	fx_kill(&f, 3);
 	assert_int_equal(
 	    hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r, &f.e), 0);
 	assert_int_equal(r.turns_interrupted, 1);
-	assert_true(woken(&f, 4));
-	g = granted(&f, 4);
+	assert_true(fx_woken(&f, 4));
+	g = fx_granted(&f, 4);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 4, &t[3], "s", "y", g.fence[0]), 0);
+	assert_int_equal(
+	    fx_one_begin_granted(&f, 4, &t[3], "s", "y", g.fence[0]), 0);
 	assert_int_equal(t[3].begun.result, HF_BEGIN_OPEN);
-	assert_int_equal(finish(&f, 4, &t[3], "z"), 0);
+	assert_int_equal(fx_one_finish(&f, 4, &t[3], "z"), 0);
 	assert_string_equal(
 	    fx_history(&f, 4, "s"), "user:x|user:y|assistant:z");
 	fx_close(&f);
@@ -309,26 +238,28 @@ dead_in_the_queue(void **state)
 static void
 t1_serves_the_queue_first(void **state)
 {
-	struct turn t[3];
-	struct grants g;
+	struct fx_one t[3];
+	struct fx_grants g;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
-	assert_int_equal(begin(&f, 1, &t[0], "s", "a"), 0);
-	assert_int_equal(begin(&f, 2, &t[1], "s", "b"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &t[0], "s", "a"), 0);
+	assert_int_equal(fx_one_begin(&f, 2, &t[1], "s", "b"), 0);
 	fx_kill(&f, 1);
-	assert_int_equal(begin(&f, 3, &t[2], "s", "c"), 0);
+	assert_int_equal(fx_one_begin(&f, 3, &t[2], "s", "c"), 0);
 	assert_int_equal(t[2].begun.result, HF_BEGIN_QUEUED);
-	assert_true(woken(&f, 2));
-	g = granted(&f, 2);
+	assert_true(fx_woken(&f, 2));
+	g = fx_granted(&f, 2);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 2, &t[1], "s", "b", g.fence[0]), 0);
-	assert_int_equal(finish(&f, 2, &t[1], "B"), 0);
-	g = granted(&f, 3);
+	assert_int_equal(
+	    fx_one_begin_granted(&f, 2, &t[1], "s", "b", g.fence[0]), 0);
+	assert_int_equal(fx_one_finish(&f, 2, &t[1], "B"), 0);
+	g = fx_granted(&f, 3);
 	assert_int_equal(g.n, 1);
-	assert_int_equal(begin_granted(&f, 3, &t[2], "s", "c", g.fence[0]), 0);
-	assert_int_equal(finish(&f, 3, &t[2], "C"), 0);
+	assert_int_equal(
+	    fx_one_begin_granted(&f, 3, &t[2], "s", "c", g.fence[0]), 0);
+	assert_int_equal(fx_one_finish(&f, 3, &t[2], "C"), 0);
 	assert_string_equal(fx_history(&f, 2, "s"),
 	    "user:a|user:b|assistant:B|user:c|assistant:C");
 	fx_close(&f);
@@ -338,18 +269,18 @@ t1_serves_the_queue_first(void **state)
 static void
 same_slot_new_life(void **state)
 {
-	struct turn t, u;
+	struct fx_one t, u;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
-	assert_int_equal(begin(&f, 1, &t, "s", "a"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &t, "s", "a"), 0);
 	fx_respawn(&f, 1);
 	assert_false(fx_head(&f, 1, "s").busy);
-	assert_int_equal(finish(&f, 1, &t, "A"), HF_EFENCED);
-	assert_int_equal(begin(&f, 1, &u, "s", "b"), 0);
+	assert_int_equal(fx_one_finish(&f, 1, &t, "A"), HF_EFENCED);
+	assert_int_equal(fx_one_begin(&f, 1, &u, "s", "b"), 0);
 	assert_int_equal(u.begun.result, HF_BEGIN_MOVED);
-	assert_int_equal(begin(&f, 1, &u, "s", "b"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &u, "s", "b"), 0);
 	assert_int_equal(u.begun.result, HF_BEGIN_OPEN);
 	fx_close(&f);
 }
@@ -358,17 +289,17 @@ same_slot_new_life(void **state)
 static void
 no_make_body_no_loss(void **state)
 {
-	struct turn t, u;
+	struct fx_one t, u;
 	struct hf_recovered r;
 	struct fx f;
 
 	(void)state;
 	fx_open(&f);
-	assert_int_equal(begin(&f, 1, &t, "s", "a"), 0);
+	assert_int_equal(fx_one_begin(&f, 1, &t, "s", "a"), 0);
 	assert_int_equal(fx_part(&f, 1, &t.begun, 1, "text"), 0);
 	fx_kill(&f, 1);
 	assert_int_equal(hf_store_open(&f.st[2], &f.conf[2], &f.e), 0);
-	assert_int_equal(begin(&f, 2, &u, "s", "b"), HF_EINVAL);
+	assert_int_equal(fx_one_begin(&f, 2, &u, "s", "b"), HF_EINVAL);
 	assert_int_equal(fx_sql(&f, "SELECT count(*) FROM part"), 1);
 	assert_int_equal(
 	    hf_keep_reap(f.keep, 0, 0, fx_make_body, NULL, &r, &f.e), 0);
