@@ -46,12 +46,14 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/surface/progress.c gateway/surface/progress.h \
 	gateway/surface/refuse.c \
 	gateway/surface/session_name.c gateway/surface/surface.h \
-	gateway/turn/align.c gateway/turn/align.h gateway/turn/attempt.c \
+	gateway/turn/adopt.c gateway/turn/align.c gateway/turn/align.h \
+	gateway/turn/attempt.c \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
 	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/heard.c \
 	gateway/turn/hedge.c \
-	gateway/turn/items.c gateway/turn/items.h gateway/turn/plan.c \
+	gateway/turn/items.c gateway/turn/items.h gateway/turn/overlap.c \
+	gateway/turn/overlap.h gateway/turn/plan.c \
 	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \
 	gateway/turn/replay.c gateway/turn/text.c \
 	gateway/turn/turn.c gateway/turn/turn.h gateway/turn/turn_internal.h

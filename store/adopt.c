@@ -175,6 +175,24 @@ take_open(struct hf_writer *w, struct hf_session_row *s,
 }
 
 static int
+take_queued(struct hf_writer *w, struct hf_session_row *s, bool leased,
+    const struct hf_turn_row *t, struct adopt_job *aj, struct hf_error *e)
+{
+	sqlite3_stmt *st =
+	    hf_db_bind(&w->db, HF_SQL_TURN_JOINED, e, "i", t->id);
+	int rc;
+
+	if (st == NULL)
+		return e->code;
+	rc = hf_db_step(&w->db, st, e);
+	if (rc > 0) {
+		aj->out.joins_row = sqlite3_column_int64(st, 0);
+		hf_db_reset(st);
+	}
+	return rc >= 0 && leased ? hf_lease_take_over(w, s, e) : rc;
+}
+
+static int
 fenced(const struct hf_turn_row *t, struct hf_error *e)
 {
 	return hf_fail(e, HF_EFENCED, "turn %lld: another process has it",
@@ -211,12 +229,10 @@ run_adopt(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 		return fenced(&t, e);
 	if (t.state == HF_TURN_OPEN)
 		rc = take_open(w, &s, &t, aj, e);
-	else if (leased)
-		rc = hf_lease_take_over(w, &s, e);
 	else
-		rc = 0;
+		rc = take_queued(w, &s, leased, &t, aj, e);
 	aj->out.fence = leased ? s.fence : 0;
-	if (rc == 0)
+	if (rc >= 0)
 		rc = hf_db_run(&w->db, HF_SQL_TURN_OWN, e, "iii", t.id,
 		    (int64_t)w->slot, (int64_t)w->inc);
 	return rc < 0 ? rc : 0;

@@ -392,6 +392,7 @@ struct hf_adopted {
 	int64_t created_us;
 	/* QUEUED: not 0 if it was granted the lease.  OPEN: our fence. */
 	uint64_t fence;
+	int64_t joins_row; /* QUEUED: as in hf_begun, or it ended since */
 	/* OPEN. */
 	uint8_t view[HF_DIGEST_SIZE]; /* with the turn's input */
 	int64_t view_items;

@@ -20,6 +20,11 @@ struct chat {
 	struct hf_sink *sink;
 	struct hf_turn *turn;
 	bool stream, include_usage;
+	/* Wall time that all chunks say; 0: as the turn says it.  Once a chunk
+	 * has left, the state that our successor is given (hf_sink_state()):
+	 * it knows then that the first chunk has left, and says the same. */
+	int64_t created_s;
+	bool first;		     /* 'out' begins with the first chunk */
 	struct hf_delivered told;    /* of the answer, so far */
 	struct hf_progress progress; /* what the client has of it */
 	struct hf_buf head;	     /* of every chunk, up to the delta */
@@ -57,7 +62,8 @@ turn_headers(struct headers *h, const struct hf_turn_info *i)
 	h->n = 0;
 	if (i->session != NULL) {
 		add_header(h, "X-Holdfast-Session", i->session);
-		add_header(h, "X-Holdfast-History", i->history);
+		if (i->history != NULL)
+			add_header(h, "X-Holdfast-History", i->history);
 	}
 	add_header(h, "X-Holdfast-Turn", i->turn);
 	add_header(h, "X-Request-Id", i->turn);
@@ -73,12 +79,13 @@ turn_headers(struct headers *h, const struct hf_turn_info *i)
 }
 
 static void
-put_identity(struct hf_buf *b, const struct hf_turn_info *i, const char *object)
+put_identity(struct hf_buf *b, const struct hf_turn_info *i, int64_t created_s,
+    const char *object)
 {
 	hf_buf_printf(b,
 	    "{\"id\":\"chatcmpl-%s\",\"object\":\"%s\","
 	    "\"created\":%lld,\"model\":",
-	    i->turn + strlen("turn_"), object, (long long)i->created_s);
+	    i->turn + strlen("turn_"), object, (long long)created_s);
 	hf_json_put_string(b, hf_str(i->model));
 }
 
@@ -187,9 +194,21 @@ send_bytes(struct chat *c, struct hf_str bytes)
 static void
 send_out(struct chat *c)
 {
-	if (hf_buf_ok(&c->out))
+	if (hf_buf_ok(&c->out)) {
 		send_bytes(c, hf_buf_str(&c->out));
+		if (c->first)
+			hf_sink_state(c->sink, (uint32_t)c->created_s);
+		c->first = false;
+	}
 	hf_buf_reset(&c->out);
+}
+
+static void
+chat_turn(void *arg, const struct hf_id *id)
+{
+	struct chat *c = arg;
+
+	hf_sink_turn(c->sink, id);
 }
 
 static void
@@ -202,8 +221,13 @@ chat_start(void *arg, const struct hf_turn_info *i)
 	add_header(&h, "Cache-Control", "no-cache");
 	hf_sink_start(c->sink, 200, h.h, h.n, EVENT_STREAM);
 	hf_buf_puts(&c->head, "data: ");
-	put_identity(&c->head, i, "chat.completion.chunk");
+	c->first = c->created_s == 0;
+	if (c->first)
+		c->created_s = i->created_s;
+	put_identity(&c->head, i, c->created_s, "chat.completion.chunk");
 	hf_buf_puts(&c->head, ",\"choices\":[{\"index\":0,\"delta\":");
+	if (!c->first)
+		return;
 	/* The role chunk leaves with the first content. */
 	chunk_begin(c);
 	hf_buf_puts(&c->out,
@@ -243,6 +267,8 @@ chat_event(void *arg, const struct hf_event *ev)
 	}
 	chunk_end(c, NULL);
 	send_out(c);
+	if (ev->type == HF_EV_TEXT)
+		hf_sink_said(c->sink, ev->text);
 }
 
 static void
@@ -254,7 +280,7 @@ finish_stream(
 	chunk_end(c, hf_finish_name(a->finish));
 	if (c->include_usage && has_usage(a)) {
 		hf_buf_puts(&c->out, "data: ");
-		put_identity(&c->out, i, "chat.completion.chunk");
+		put_identity(&c->out, i, c->created_s, "chat.completion.chunk");
 		hf_buf_puts(&c->out, ",\"choices\":[],\"usage\":");
 		put_usage(&c->out, a);
 		hf_buf_puts(&c->out, "}\n\n");
@@ -300,7 +326,7 @@ finish_plain(
 	struct hf_buf *b = &c->out;
 	struct headers h;
 
-	put_identity(b, i, "chat.completion");
+	put_identity(b, i, i->created_s, "chat.completion");
 	hf_buf_puts(b, ",\"choices\":[{\"index\":0,\"message\":");
 	put_message(b, a);
 	hf_buf_printf(b, ",\"logprobs\":null,\"finish_reason\":\"%s\"}]",
@@ -380,6 +406,7 @@ chat_backlog(void *arg)
 }
 
 static const struct hf_surface chat_surface = {
+	.turn = chat_turn,
 	.start = chat_start,
 	.event = chat_event,
 	.finish = chat_finish,
@@ -408,6 +435,43 @@ on_drained(void *arg)
 	hf_turn_drained(c->turn);
 }
 
+/* What was written before is one release: in doubt as much of its text has not
+ * been taken as bytes have not, whole characters of it. */
+static void
+resume_progress(struct chat *c, const struct hf_turn_resumed *r)
+{
+	size_t left = hf_sink_backlog(c->sink);
+	size_t at = left < r->text.size ? r->text.size - left : 0;
+
+	while (at > 0 && at < r->text.size &&
+	    ((unsigned char)r->text.p[at] & 0xc0) == 0x80)
+		at--;
+	c->told.text = (size_t)r->text_size;
+	c->progress.given.text = (size_t)r->text_size - r->text.size + at;
+	hf_progress_add(&c->progress, left, left, &c->told);
+}
+
+/* What is known of a turn that another process served. */
+static void
+resume(struct chat *c, struct hf_turn_input *in, const struct hf_resumed *was)
+{
+	struct hf_turn_resumed *r = &in->resumed;
+
+	if (was == NULL || was->turn.size == 0)
+		return; /* it had not come to a turn */
+	HF_CHECK(was->turn.size < sizeof(r->turn.s));
+	in->resumes = true;
+	memcpy(r->turn.s, was->turn.p, was->turn.size);
+	r->begun = was->head;
+	r->poisoned = was->poisoned;
+	r->text_size = was->text_size;
+	r->text = hf_arena_dup(in->arena, was->text);
+	if (r->text.p == NULL)
+		r->text = HF_STR_NONE; /* it will not be gone on with */
+	c->created_s = was->state;
+	resume_progress(c, r);
+}
+
 void
 hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink)
 {
@@ -429,6 +493,7 @@ hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink)
 	hf_buf_init(&c->head, 4096);
 	hf_buf_init(&c->out, HF_BUF_NOCAP);
 	hf_progress_init(&c->progress);
+	resume(c, &in, rq->resumed);
 	c->turn = hf_turn_start(env, &in, &chat_surface, c);
 	hf_sink_watch(sink, on_gone, on_drained, c);
 }

@@ -329,6 +329,7 @@ turn_begin_response(struct hf_turn *t)
 
 	if (t->begun)
 		return;
+	turn_note_id(t);
 	t->begun = true;
 	t->first_target = t->target;
 	turn_get_info(t, &info);

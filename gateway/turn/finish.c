@@ -193,6 +193,9 @@ tell_fail(struct hf_turn *t)
 
 	if (t->surface == NULL)
 		return;
+	/* What another process began goes on as what it is. */
+	if (t->in.stream && t->in.resumed.begun)
+		turn_begin_response(t);
 	turn_get_info(t, &info);
 	t->failure.message = hf_buf_str(&t->message);
 	t->failure.param = hf_buf_str(&t->param);

@@ -60,6 +60,14 @@ hf_plan_first(struct hf_plan *p)
 	return call(p, 0);
 }
 
+struct hf_plan_step
+hf_plan_begin(struct hf_plan *p, unsigned t)
+{
+	for (unsigned i = 0; i < p->n_target; i++)
+		p->target[i].tried = false;
+	return call(p, t);
+}
+
 /* The status that says what happened to every target. */
 static struct hf_plan_step
 give_up(const struct hf_plan *p, int64_t now_us, bool no_time)

@@ -58,6 +58,8 @@ void hf_plan_init(
     struct hf_plan *p, const struct hf_conf_route *r, int64_t deadline_us);
 /* The first target to call. */
 struct hf_plan_step hf_plan_first(struct hf_plan *p);
+/* Or this one: it was answering, and the call was lost by our fault. */
+struct hf_plan_step hf_plan_begin(struct hf_plan *p, unsigned t);
 /* Target 't' failed. */
 struct hf_plan_step hf_plan_failed(struct hf_plan *p, unsigned t,
     const struct hf_plan_failure *f, int64_t now_us);

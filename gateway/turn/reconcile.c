@@ -331,6 +331,8 @@ reconcile(struct hf_turn *t, struct hf_error *e)
 		t->session = t->head.session;
 	else if (hf_id_valid(t->in.session, "ses_"))
 		return hf_fail(e, HF_ENOTFOUND, "no such session");
+	else if (t->in.session.size == 0)
+		hf_nameless_session(&t->id, &t->session);
 	else if (t->session.s[0] == '\0')
 		hf_id_make(&t->session, "ses_");
 	rc = turn_check_head(t, e);
@@ -362,8 +364,8 @@ turn_reconcile(struct hf_turn *t)
 		turn_move(t, TURN_BEGINNING);
 }
 
-static void
-enqueue(struct hf_turn *t)
+void
+turn_enqueue(struct hf_turn *t)
 {
 	struct hf_turn_env *env = t->env;
 
@@ -373,6 +375,8 @@ enqueue(struct hf_turn *t)
 		t->next->prevp = &t->next;
 	env->queued = t;
 	t->on_queue = true;
+	/* The grant may have come before this. */
+	hf_turn_grants(env);
 }
 
 void
@@ -415,9 +419,7 @@ begun(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
 	} else if (b->result == HF_BEGIN_QUEUED) {
 		hf_count(t->env->shm, HF_C_turns_queued, 1);
 		turn_move(t, TURN_QUEUED);
-		enqueue(t);
-		/* The grant may have come before this completion. */
-		hf_turn_grants(t->env);
+		turn_enqueue(t);
 	} else if (++t->moved > MOVED_MAX) {
 		turn_fail_store(t, HF_ECONFLICT, NULL);
 	} else {

@@ -94,6 +94,7 @@ take_answer(
 	an->tokens_reasoning = s->tokens_reasoning;
 	for (unsigned i = 0; rc == 0 && i < s->n_item; i++)
 		rc = take_item(t, &s->item[i], e);
+	t->noted = t->noted && strcmp(t->id.s, s->turn.s) == 0;
 	t->id = s->turn;
 	t->session = s->session;
 	t->seq = s->seq;
@@ -112,7 +113,8 @@ tell_events(struct hf_turn *t)
 	struct hf_event ev = { .type = HF_EV_TEXT };
 
 	turn_begin_response(t);
-	ev.text = hf_buf_str(&an->text);
+	ev.text =
+	    (struct hf_str){ an->text.data + t->told, an->text.size - t->told };
 	if (ev.text.size > 0)
 		t->surface->event(t->surface_arg, &ev);
 	turn_tell_rest(t);
@@ -123,6 +125,7 @@ tell(struct hf_turn *t)
 {
 	struct hf_turn_info info;
 
+	turn_note_id(t);
 	t->final = t->surface != NULL ? HF_TURN_COMPLETE : HF_TURN_CANCELED;
 	if (t->surface != NULL && t->in.stream)
 		tell_events(t);
@@ -160,13 +163,36 @@ replay(struct hf_turn *t, const struct hf_stored_answer *s, int64_t session_row,
 	if (rc < 0)
 		return rc;
 	t->session_row = session_row;
+	if (t->turn_row == 0) {
+		turn_tell_answer(t, row);
+		return 1;
+	}
 	t->replay_row = row;
 	turn_move(t, TURN_REPLAYING);
-	if (t->turn_row != 0)
-		t->pending++;
-	else
-		tell(t);
+	t->pending++;
 	return 1;
+}
+
+int
+turn_load_answer(
+    struct hf_turn *t, int64_t session_row, int64_t row, struct hf_error *e)
+{
+	struct hf_stored_answer s;
+	int rc =
+	    hf_store_answer(t->env->store, session_row, row, t->arena, &s, e);
+
+	if (rc == 0 && s.state != HF_TURN_COMPLETE)
+		return hf_fail(e, HF_ECORRUPT, "turn row %lld: not complete",
+		    (long long)row);
+	return rc < 0 ? rc : take_answer(t, &s, e);
+}
+
+void
+turn_tell_answer(struct hf_turn *t, int64_t row)
+{
+	t->replay_row = row;
+	turn_move(t, TURN_REPLAYING);
+	tell(t);
 }
 
 /* If turn 'row' is complete, tell its answer. */
@@ -215,22 +241,29 @@ check_key(struct hf_turn *t, struct hf_error *e)
 	return 0;
 }
 
-int
-turn_check_earlier(struct hf_turn *t, struct hf_error *e)
+void
+turn_digest(struct hf_turn *t)
 {
 	struct hf_store *st = t->env->store;
 	const struct hf_turn_input *in = &t->in;
+
+	if (t->digested || in->request.size == 0)
+		return;
+	t->digested = true;
+	hf_store_request_digest(
+	    st, in->tenant, in->session, in->request, t->request_digest);
+	t->has_idem = in->idempotency_key.size > 0;
+	if (t->has_idem)
+		hf_store_request_digest(st, in->tenant, HF_STR("key"),
+		    in->idempotency_key, t->idem);
+}
+
+int
+turn_check_earlier(struct hf_turn *t, struct hf_error *e)
+{
 	int64_t row = t->joins_row;
 
-	if (!t->digested && in->request.size > 0) {
-		t->digested = true;
-		hf_store_request_digest(st, in->tenant, in->session,
-		    in->request, t->request_digest);
-		t->has_idem = in->idempotency_key.size > 0;
-		if (t->has_idem)
-			hf_store_request_digest(st, in->tenant, HF_STR("key"),
-			    in->idempotency_key, t->idem);
-	}
+	turn_digest(t);
 	t->joins_row = 0;
 	if (row != 0) {
 		int rc = replay_if_complete(t, t->session_row, row, e);

@@ -143,7 +143,8 @@ turn_flush(struct hf_turn *t)
 	struct part *p;
 	int rc;
 
-	if (t->sm.cur != TURN_STREAMING || from >= text->size)
+	if ((t->sm.cur != TURN_STREAMING && t->sm.cur != TURN_ADOPTING) ||
+	    from >= text->size)
 		return;
 	p = hf_xcalloc(1, sizeof(*p));
 	p->t = t;

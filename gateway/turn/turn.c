@@ -17,7 +17,10 @@
 
 static const struct hf_sm_state states[] = {
 	[TURN_AUTHED] = { "authed",
-	    B(RECONCILING) | B(REBUILDING) | B(FAILED) },
+	    B(ADOPTING) | B(RECONCILING) | B(REBUILDING) | B(FAILED) },
+	[TURN_ADOPTING] = { "adopting",
+	    B(RECONCILING) | B(QUEUED) | B(REBUILDING) | B(REPLAYING) |
+		B(FAILED) },
 	[TURN_RECONCILING] = { "reconciling",
 	    B(BEGINNING) | B(REPLAYING) | B(FAILED) },
 	[TURN_BEGINNING] = { "beginning",
@@ -40,7 +43,6 @@ static const struct hf_sm_state states[] = {
 #undef B
 
 static void log_turn(const struct hf_turn *t);
-static void turn_client_left(struct hf_turn *t);
 
 /* The same in every chunk of a stream. */
 static const char *
@@ -72,9 +74,11 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		.target = t->replay_target != NULL ?
 		    t->replay_target :
 		    t->in.route->target[t->target]->name,
-		.history = hf_align_name(t->how),
+		.history = t->adopted ? NULL : hf_align_name(t->how),
 		.attempts = t->n_attempt,
-		.switched = t->begun && t->first_target != t->target,
+		/* Which one the headers named is known to who made them. */
+		.switched = t->begun &&
+		    (t->first_target != t->target || t->in.resumed.begun),
 		.repairs = t->in.repairs,
 		.created_s = t->created_us / 1000000,
 	};
@@ -147,7 +151,10 @@ on_later(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	switch (t->sm.cur) {
 	case TURN_AUTHED:
-		if (t->gone) {
+		turn_note_id(t);
+		if (t->in.resumes) {
+			turn_adopt(t);
+		} else if (t->gone) {
 			turn_client_left(t);
 		} else if (t->durable) {
 			turn_move(t, TURN_RECONCILING);
@@ -204,7 +211,10 @@ on_beat(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (t->surface == NULL || t->sm.cur >= TURN_REPLAYING)
 		return;
-	if (next <= 0) {
+	if (t->sm.cur <= TURN_ADOPTING) {
+		/* What the response begins with is not known yet. */
+		next = every;
+	} else if (next <= 0) {
 		turn_begin_response(t);
 		t->told_us = hf_now_us();
 		t->surface->beat(t->surface_arg);
@@ -256,9 +266,13 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->surface_arg = arg;
 	t->durable = hf_turn_is_durable(env->conf, in);
 	t->created_us = hf_wall_us();
-	t->deadline_us =
-	    in->received_us + (int64_t)in->route->deadline_ms * 1000;
-	hf_id_make(&t->id, "turn_");
+	/* Whoever takes a turn over has all the time for it again. */
+	t->deadline_us = (in->resumes ? hf_now_us() : in->received_us) +
+	    (int64_t)in->route->deadline_ms * 1000;
+	if (in->resumes)
+		t->id = in->resumed.turn;
+	else
+		hf_id_make(&t->id, "turn_");
 	hf_buf_init(&t->answer.text, HF_BUF_NOCAP);
 	hf_buf_init(&t->answer.refusal, HF_BUF_NOCAP);
 	hf_buf_init(&t->held, HF_BUF_NOCAP);
@@ -346,7 +360,7 @@ log_turn(const struct hf_turn *t)
 	    t->session.s[0] != '\0' ? t->session.s : "-", t->id.s,
 	    (long long)t->seq, t->in.tenant, t->in.route->name,
 	    t->in.route->target[t->target]->name, t->n_attempt,
-	    hf_align_name(t->how), name[t->final],
+	    t->adopted ? "-" : hf_align_name(t->how), name[t->final],
 	    t->final == HF_TURN_COMPLETE ? 200 : t->failure.status,
 	    t->final == HF_TURN_COMPLETE ? hf_finish_name(t->answer.finish) :
 		t->failure.code != NULL	 ? t->failure.code :
@@ -426,6 +440,15 @@ turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e)
 	    t, row[i].status, row[i].type, row[i].code, "%s", row[i].text);
 }
 
+void
+turn_note_id(struct hf_turn *t)
+{
+	if (t->noted || t->surface == NULL)
+		return;
+	t->noted = true;
+	t->surface->turn(t->surface_arg, &t->id);
+}
+
 /* Nobody waits for what a provider still says.  What there is of an answer is
  * kept, though not all of it was delivered. */
 static void
@@ -436,7 +459,7 @@ turn_hang_up(struct hf_turn *t)
 }
 
 /* Stop for a client that left. */
-static void
+void
 turn_client_left(struct hf_turn *t)
 {
 	turn_hang_up(t);

@@ -44,6 +44,15 @@ struct hf_turn_env {
 	unsigned n_sent;
 };
 
+/* What a process that died left of the turn that served this request. */
+struct hf_turn_resumed {
+	struct hf_id turn;
+	bool begun;	    /* the client has a beginning of the response */
+	bool poisoned;	    /* processes died of it: do not try again */
+	uint64_t text_size; /* bytes of text that were told */
+	struct hf_str text; /* the last of them */
+};
+
 struct hf_turn_input {
 	char tenant[64];
 	struct hf_str session; /* name; size 0: stateless */
@@ -58,6 +67,8 @@ struct hf_turn_input {
 	bool sdk_retry;		       /* the SDK marks it as a retry */
 	unsigned repairs;	       /* lone surrogates made U+FFFD */
 	int64_t received_us;
+	bool resumes; /* another process served it: 'resumed' says how far */
+	struct hf_turn_resumed resumed;
 	struct hf_arena *arena; /* owns all of the above; the turn
 				 * takes the arena over */
 };
@@ -95,7 +106,8 @@ struct hf_turn_info {
 	const char *turn;    /* turn_... */
 	const char *model;   /* what the answer says it is from */
 	const char *target;  /* that answers, or of the last attempt */
-	const char *history; /* what was assumed of the list */
+	const char *history; /* what was assumed of the list; NULL:
+			      * who knew it died */
 	unsigned attempts;
 	bool switched; /* the headers named another target */
 	unsigned repairs;
@@ -113,6 +125,10 @@ struct hf_turn_failure {
 
 /* How a turn talks to its surface.  finish and fail are the last calls. */
 struct hf_surface {
+	/* The turn's id, before anything of it is on disk or told; again when
+	 * an earlier turn's answer is told instead.  Whoever takes the request
+	 * over if we die finds the turn by it. */
+	void (*turn)(void *arg, const struct hf_id *id);
 	/* Stream clients only: the first content, or the end, is about to
 	 * come. */
 	void (*start)(void *arg, const struct hf_turn_info *i);

@@ -7,6 +7,8 @@
  *                +---granted-- QUEUED     WAITING <---- (failed)   FINISHING
  *                                                                     |
  *  RECONCILING -> REPLAYING (the request was answered before) -------> DONE
+ *  AUTHED -> ADOPTING (its process died) -> RECONCILING, QUEUED, REBUILDING
+ *	or REPLAYING
  *  FAILED (from anywhere; closes the turn on disk) ------------------> DONE
  *
  * WAITING and a failed call lead back to REBUILDING, never straight to
@@ -22,6 +24,7 @@
 
 enum turn_state {
 	TURN_AUTHED,
+	TURN_ADOPTING,
 	TURN_RECONCILING,
 	TURN_BEGINNING,
 	TURN_QUEUED,
@@ -117,6 +120,7 @@ struct hf_turn {
 	int64_t view_items;
 	unsigned moved; /* times the head moved under us */
 	bool opened;	/* T1 is done */
+	bool adopted;	/* ... by a process that died */
 	bool digested;	/* the next three are made */
 	bool has_idem;
 	uint8_t idem[HF_DIGEST_SIZE];
@@ -124,6 +128,8 @@ struct hf_turn {
 	int64_t joins_row;  /* waits behind the same request */
 	int64_t replay_row; /* the turn whose answer is told */
 	const char *replay_target;
+	size_t told;   /* of the text that is told again */
+	bool noted;    /* the surface knows our id */
 	bool on_queue; /* in env->queued */
 	struct hf_turn *next, **prevp;
 
@@ -190,14 +196,29 @@ void turn_release(struct hf_turn *t);
 bool turn_settled(struct hf_turn *t);
 /* Why the store refused, as the client hears it. */
 void turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e);
+/* The client left: stop. */
+void turn_client_left(struct hf_turn *t);
+/* Tell the surface the turn's id, if it is not told yet. */
+void turn_note_id(struct hf_turn *t);
 void turn_fail(struct hf_turn *t, int status, const char *type,
     const char *code, const char *fmt, ...) HF_PRINTF(5, 6);
 
 /* reconcile.c */
 void turn_reconcile(struct hf_turn *t);
+void turn_enqueue(struct hf_turn *t); /* waits for a grant */
 void turn_leave_queue(struct hf_turn *t);
 
+/* adopt.c */
+void turn_adopt(struct hf_turn *t);
+
 /* replay.c */
+/* Make the digests of the request, once. */
+void turn_digest(struct hf_turn *t);
+/* Read the answer of a turn that is complete, and become that turn. */
+int turn_load_answer(struct hf_turn *t, int64_t session_row, int64_t row,
+    struct hf_error *e) HF_MUST_CHECK;
+/* REPLAYING: tell it, but for the 'told' bytes of text. */
+void turn_tell_answer(struct hf_turn *t, int64_t row);
 /* Is this request one that came before?  1: its answer is being told again,
  * or the turn has failed.  0: go on. */
 int turn_check_earlier(struct hf_turn *t, struct hf_error *e) HF_MUST_CHECK;

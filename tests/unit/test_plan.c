@@ -329,6 +329,28 @@ test_caller_beside(void **state)
 	assert_int_equal(s.target, 2);
 }
 
+static void
+test_begin(void **state)
+{
+	struct hf_plan p;
+	struct hf_plan_failure f = { .cls = HF_CLASS_NETWORK, .hint_ms = -1 };
+	struct hf_plan_step s;
+
+	(void)state;
+	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 3 }, INT64_MAX);
+	(void)hf_plan_first(&p);
+	s = hf_plan_begin(&p, 1);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 1);
+	/* What was before it was not tried, as far as this plan knows. */
+	s = hf_plan_failed(&p, 1, &f, 0);
+	assert_int_equal(s.target, 0);
+	s = hf_plan_failed(&p, 0, &f, 0);
+	assert_int_equal(s.target, 2);
+	s = hf_plan_failed(&p, 2, &f, 0);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+}
+
 int
 main(void)
 {
@@ -346,6 +368,7 @@ main(void)
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_only_retryable_again),
+		cmocka_unit_test(test_begin),
 	};
 
 	return cmocka_run_group_tests_name("plan", t, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "store/inspect.h"
 #include "tests/unit/store_fixture.h"
 
 struct got {

@@ -157,59 +157,6 @@ strip_right(struct hf_str s)
 	return s;
 }
 
-/* --- what the client heard ------------------------------------------------ */
-
-struct heard {
-	struct hf_buf text;
-	unsigned role, finish, done, error, events;
-};
-
-static void
-hear_chunk(struct heard *h, struct hf_str data)
-{
-	struct hf_json v, c, s;
-
-	assert_int_equal(h->done, 0);
-	h->events++;
-	if (hf_str_is(data, "[DONE]")) {
-		h->done++;
-		return;
-	}
-	assert_int_equal(hf_json_check(data, &v, NULL, NULL), 0);
-	h->error += hf_json_get(v, "error").type != HF_JSON_NONE;
-	c = hf_json_path(v, "choices", "0", NULL);
-	s = hf_json_path(c, "delta", "content", NULL);
-	if (s.type == HF_JSON_STRING && s.raw.size > 2) {
-		assert_int_equal(h->finish, 0);
-		hf_json_decode(s, &h->text);
-	}
-	h->role += hf_json_path(c, "delta", "role", NULL).type != HF_JSON_NONE;
-	h->finish += hf_json_get(c, "finish_reason").type == HF_JSON_STRING;
-}
-
-/* The stream so far, by its lines. */
-static void
-hear(const struct hf_sink *client, struct heard *h)
-{
-	struct hf_str left = hf_buf_str(&client->got), line;
-	const char *eol;
-
-	*h = (struct heard){ 0 };
-	hf_buf_init(&h->text, HF_BUF_NOCAP);
-	while (left.size > 0) {
-		eol = memchr(left.p, '\n', left.size);
-		assert_non_null(eol);
-		line = (struct hf_str){ left.p, (size_t)(eol - left.p) };
-		left.size -= line.size + 1;
-		left.p = eol + 1;
-		if (line.size > 6 && memcmp(line.p, "data: ", 6) == 0)
-			hear_chunk(
-			    h, (struct hf_str){ line.p + 6, line.size - 6 });
-		else
-			assert_true(line.size == 0 || line.p[0] == ':');
-	}
-}
-
 /* --- the model ------------------------------------------------------------ */
 
 /* Where the last 'k' words of P begin. */
@@ -410,9 +357,9 @@ go_on(struct sweep *w, struct scene *s, struct hf_str body, struct hf_buf *q)
 {
 	struct hf_str all = all_of(s), p, rest;
 	struct asked a;
-	struct heard h;
+	struct rig_heard h;
 
-	hear(&s->client, &h);
+	rig_hear(hf_buf_str(&s->client.got), &h);
 	p = hf_buf_str(&h.text);
 	rest = all;
 	rest.p += place(s, p);
@@ -430,7 +377,7 @@ go_on(struct sweep *w, struct scene *s, struct hf_str body, struct hf_buf *q)
 	else
 		say_after(s, p, rest, a.partial.size < p.size, q);
 	hf_buf_free(&a.partial);
-	hf_buf_free(&h.text);
+	rig_unhear(&h);
 }
 
 /* --- the provider --------------------------------------------------------- */
@@ -539,11 +486,11 @@ check(struct sweep *w, const struct scene *s)
 {
 	struct hf_str text, all = all_of(s);
 	struct hf_buf stored;
-	struct heard h;
+	struct rig_heard h;
 
-	hear(&s->client, &h);
+	rig_hear(hf_buf_str(&s->client.got), &h);
 	text = hf_buf_str(&h.text);
-	if (s->client.status != 200 || h.error > 0)
+	if (s->client.status != 200 || h.n_error > 0)
 		bad(s, "failed", hf_buf_str(&s->client.got));
 	if (h.done != 1 || h.finish != 1 || h.role != 1)
 		bad(s, "not one end", hf_buf_str(&s->client.got));
@@ -557,7 +504,7 @@ check(struct sweep *w, const struct scene *s)
 			bad(s, "stored otherwise", hf_buf_str(&stored));
 		hf_buf_free(&stored);
 	}
-	hf_buf_free(&h.text);
+	rig_unhear(&h);
 	w->runs++;
 	w->whole += s->asked == 1;
 }

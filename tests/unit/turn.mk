@@ -28,11 +28,15 @@ tests_unit_test_release_SOURCES = tests/unit/test_release.c
 tests_unit_test_release_LDADD = $(TURN_TEST_LDADD)
 
 # The turn machine between stand-ins of a client and of providers.
-check_PROGRAMS += tests/unit/test_turn_sweep
-TESTS += tests/unit/test_turn_sweep
+check_PROGRAMS += tests/unit/test_turn_adopt tests/unit/test_turn_sweep
+TESTS += tests/unit/test_turn_adopt tests/unit/test_turn_sweep
 TURN_RIG = tests/unit/turn_rig.c tests/unit/turn_rig.h tests/unit/say.c \
 	tests/unit/say.h tests/unit/store_fixture.c tests/unit/store_fixture.h
+TURN_RIG_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(EVENT_CFLAGS) \
+	$(SQLITE_CFLAGS) $(SODIUM_CFLAGS)
+tests_unit_test_turn_adopt_SOURCES = tests/unit/test_turn_adopt.c $(TURN_RIG)
+tests_unit_test_turn_adopt_CFLAGS = $(TURN_RIG_CFLAGS)
+tests_unit_test_turn_adopt_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_turn_sweep_SOURCES = tests/unit/test_turn_sweep.c $(TURN_RIG)
-tests_unit_test_turn_sweep_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) \
-	$(EVENT_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS)
+tests_unit_test_turn_sweep_CFLAGS = $(TURN_RIG_CFLAGS)
 tests_unit_test_turn_sweep_LDADD = $(TURN_TEST_LDADD)
