@@ -176,6 +176,10 @@ hf_hold_take(struct hf_hold *h)
 void
 hf_hold_give(struct hf_hold *h, uint32_t slot)
 {
+	struct hf_hold_slot *s = hf_hold_slot(h, slot);
+
+	/* Whoever has it next is not taken for serving the same turn. */
+	s->mark[0] = s->mark[1] = (struct hf_hold_mark){ 0 };
 	punch(hf_hold_in(h, slot), HF_HOLD_IN + HF_HOLD_OUT + HF_HOLD_TEXT);
 	if (slot < h->hint)
 		h->hint = slot; /* low slots are used again first */
