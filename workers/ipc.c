@@ -51,7 +51,8 @@ hf_ipc_send_fd(int fd, const struct hf_ipc *r, int pass)
 	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(out))
 		return 0;
-	if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+	if (n < 0 &&
+	    (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS))
 		return HF_EBUSY;
 	return HF_EUNREACH;
 }
@@ -87,17 +88,19 @@ hf_ipc_recv_fd(int fd, struct hf_ipc *r, int *passed)
 	ssize_t n;
 
 	*passed = -1;
+	/* A peer that died with records of ours unread is told of by a reset,
+	 * once, and before what it had sent: that is still to come. */
 	do
 		n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n == 0 || (n < 0 && errno == ECONNRESET))
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (n == 0)
 		return 0;
 	if (n < 0)
 		return errno == EAGAIN ? HF_EBUSY : HF_ESYS;
 	*passed = passed_fd(&m);
 	memcpy(r, raw, sizeof(*r));
 	if ((size_t)n == sizeof(*r) && r->magic == IPC_MAGIC &&
-	    r->type >= HF_IPC_READY && r->type <= HF_IPC_END &&
+	    r->type >= HF_IPC_READY && r->type <= HF_IPC_LAST &&
 	    memchr(r->text, '\0', sizeof(r->text)) != NULL)
 		return 1;
 	if (*passed >= 0)

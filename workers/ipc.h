@@ -24,7 +24,13 @@ enum hf_ipc_type {
 			      * number of the request, rising */
 	HF_IPC_RELOADED = 8, /* master: a = 0 or HF_E*, text: why not; b =
 			      * the newest request that this answers */
-	HF_IPC_END = 9	     /* keeper: drain and stop, as on TERM */
+	HF_IPC_END = 9,	     /* keeper: drain and stop, as on TERM */
+	/* Slots of the hold (base/hold.h): slot, a = epoch. */
+	HF_IPC_HELD = 10,     /* worker: a connection, which comes with it */
+	HF_IPC_RELEASED = 11, /* worker: that one has ended */
+	HF_IPC_ADOPT = 12,    /* master: a dead worker's is yours; b = 1:
+			       * poisoned */
+	HF_IPC_LAST = HF_IPC_ADOPT
 };
 
 struct hf_ipc {

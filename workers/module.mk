@@ -3,11 +3,13 @@ libworkers_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(JANSSON_CFLAGS)
 libworkers_a_SOURCES = \
 	workers/children.c workers/confine.c workers/confine.h \
 	workers/control.c workers/control.h workers/deaths.c \
+	workers/handover.c workers/handover.h \
 	workers/ipc.c workers/ipc.h workers/keeper.c workers/listen.c \
 	workers/listen.h workers/master.c workers/master.h \
 	workers/master_internal.h workers/notify.c workers/notify.h \
 	workers/reload.c workers/proc.c workers/proc.h workers/spawn.c \
 	workers/spawn.h workers/supervise.c workers/supervise.h \
+	workers/tell.c workers/tell.h \
 	workers/verbs.c workers/verbs.h workers/verbs_admin.c \
 	workers/verbs_int.h workers/view.c workers/view.h workers/worker.c
 WORKERS_LIBS = libworkers.a $(EVENT_LIBS) $(JANSSON_LIBS)

@@ -33,6 +33,15 @@ hf_death_outside(int status)
 	}
 }
 
+bool
+hf_death_own_fault(int status, bool blamed)
+{
+	if (blamed)
+		return true;
+	return !hf_death_outside(status) &&
+	    !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void
 restart_now(struct hf_decision *out, int64_t now_us, const char *reason)
 {

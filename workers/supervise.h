@@ -50,6 +50,8 @@ void hf_supervise(const struct hf_death *d, int64_t now_us, hf_random_fn rnd,
 /* True if the signal is one that people and the kernel send from outside,
  * not one that a process brings upon itself. */
 bool hf_death_outside(int status);
+/* Neither killed from outside nor ended in order.  'blamed': as above. */
+bool hf_death_own_fault(int status, bool blamed);
 
 /*
  * One heartbeat as its watcher sees it.  Time counts as standing only as far

@@ -53,6 +53,20 @@ test_fault_before_work_waits(void **state)
 }
 
 static void
+test_whose_fault(void **state)
+{
+	(void)state;
+	assert_true(hf_death_own_fault(SIGSEGV, false));
+	assert_true(hf_death_own_fault(SIGABRT, false));
+	assert_true(hf_death_own_fault(EXIT(1), false));
+	assert_false(hf_death_own_fault(SIGKILL, false));
+	assert_false(hf_death_own_fault(SIGTERM, false));
+	assert_false(hf_death_own_fault(EXIT(0), false));
+	/* Its heartbeat stood, so we killed it. */
+	assert_true(hf_death_own_fault(SIGKILL, true));
+}
+
+static void
 test_long_life_forgives(void **state)
 {
 	struct hf_decision v = decide((struct hf_death){
@@ -200,6 +214,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whose_fault),
 		cmocka_unit_test(test_fault_before_work_waits),
 		cmocka_unit_test(test_long_life_forgives),
 		cmocka_unit_test(test_after_work_at_once),

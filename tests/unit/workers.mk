@@ -1,5 +1,6 @@
 workers_tests = tests/unit/test_supervise tests/unit/test_spawn \
-	tests/unit/test_control tests/unit/test_notify tests/unit/test_verbs
+	tests/unit/test_control tests/unit/test_handover \
+	tests/unit/test_notify tests/unit/test_verbs
 check_PROGRAMS += $(workers_tests)
 TESTS += $(workers_tests)
 CONTROL_CLIENT = tests/unit/control_client.c tests/unit/control_client.h
@@ -10,6 +11,8 @@ tests_unit_test_supervise_CFLAGS = $(WORKERS_TEST_CFLAGS)
 tests_unit_test_supervise_LDADD = $(WORKERS_TEST_LIBS)
 tests_unit_test_spawn_CFLAGS = $(WORKERS_TEST_CFLAGS)
 tests_unit_test_spawn_LDADD = $(WORKERS_TEST_LIBS)
+tests_unit_test_handover_CFLAGS = $(WORKERS_TEST_CFLAGS)
+tests_unit_test_handover_LDADD = $(WORKERS_TEST_LIBS)
 tests_unit_test_control_SOURCES = tests/unit/test_control.c \
 	$(CONTROL_CLIENT)
 tests_unit_test_control_CFLAGS = $(WORKERS_TEST_CFLAGS)
