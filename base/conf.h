@@ -34,6 +34,7 @@ enum hf_conf_release {
 	HF_CONF_RELEASE_TOKEN,
 	HF_CONF_RELEASE_CLAUSE
 };
+enum hf_conf_handover { HF_HANDOVER_AUTO, HF_HANDOVER_ON, HF_HANDOVER_OFF };
 enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
 enum hf_conf_reported_model { HF_REPORT_ROUTE, HF_REPORT_TARGET };
 
@@ -55,6 +56,7 @@ struct hf_conf_gateway {
 	int drain_ms;	      /* TERM, HUP: how long turns may take to end */
 	int queue_limit;      /* turns waiting per session */
 	int log_level;	      /* enum hf_log_level */
+	int handover;	      /* enum hf_conf_handover */
 	int heartbeat_ms;     /* stale after this: abort, then kill */
 };
 

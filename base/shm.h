@@ -32,7 +32,8 @@ enum hf_fd {
 	HF_FD_LOCK = 7,	   /* <database>.lock, flock()ed by the master: all
 			    * children hold it too, so that a new master
 			    * starts only when the whole old tree is gone */
-	HF_FD_WAKE0 = 8,   /* eventfd of slot 0; slot s is HF_FD_WAKE0+s */
+	HF_FD_HOLD = 8,	   /* memfd of held connections, else /dev/null */
+	HF_FD_WAKE0 = 9,   /* eventfd of slot 0; slot s is HF_FD_WAKE0+s */
 	HF_FD_LISTEN0 = HF_FD_WAKE0 + HF_SHM_SLOTS /* listening sockets */
 };
 
@@ -84,7 +85,8 @@ struct hf_shm_header {
 				* the keeper before workers start */
 	uint32_t n_slots;
 	_Atomic uint32_t config_generation;
-	_Atomic int64_t retired[HF_C_COUNT]; /* counts of dead children */
+	_Atomic int64_t retired[HF_C_COUNT]; /* counts of dead children and
+					      * of the master */
 	int64_t started_wall_us;
 	pthread_mutex_t writer; /* robust, process-shared */
 	struct hf_budget_cell budget[HF_SHM_BUDGETS];
@@ -124,6 +126,18 @@ hf_count(const struct hf_shm *s, enum hf_counter c, int64_t n)
 {
 	atomic_fetch_add_explicit(
 	    &s->h->slot[s->self].counters[c], n, memory_order_relaxed);
+}
+/* The master has no slot: its counts and gauges stand with those of the dead.
+ */
+static inline void
+hf_shm_master_count(const struct hf_shm *s, enum hf_counter c, int64_t n)
+{
+	atomic_fetch_add_explicit(&s->h->retired[c], n, memory_order_relaxed);
+}
+static inline void
+hf_shm_master_set(const struct hf_shm *s, enum hf_counter c, int64_t n)
+{
+	atomic_store_explicit(&s->h->retired[c], n, memory_order_relaxed);
 }
 int64_t hf_shm_sum(const struct hf_shm *s, enum hf_counter c);
 /* Master, after waitpid: fold the counters of 'slot' into the header

@@ -30,6 +30,23 @@ struct hf_gateway {
 	bool draining;
 };
 
+/* --- a crash of ours ----------------------------------------------------- */
+
+static bool
+tell_held(void *arg, uint32_t slot, uint32_t epoch, int fd)
+{
+	struct hf_gateway *g = arg;
+
+	return g->c.tell_held(g->c.tell_arg, slot, epoch, fd);
+}
+
+void
+hf_gateway_adopt(
+    struct hf_gateway *g, int fd, uint32_t slot, uint32_t epoch, bool poisoned)
+{
+	hf_front_adopt(g->front, fd, slot, epoch, poisoned);
+}
+
 /* --- who may ask -------------------------------------------------------- */
 
 static void
@@ -307,6 +324,8 @@ hf_gateway_new(struct hf_gateway **out, const struct hf_gateway_conf *c,
 		.n_path = hf_countof(paths),
 		.arg = g,
 		.shm = c->shm,
+		.hold = c->hold,
+		.tell_held = tell_held,
 		.authorize = authorize,
 		.refuse = refuse,
 	};

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/hold.h"
 #include "base/shm.h"
 #include "store/store.h"
 
@@ -21,12 +22,21 @@ struct hf_gateway_conf {
 	struct hf_store *store;	    /* borrowed; its completions are
 				     * dispatched by the gateway */
 	struct hf_shm *shm;	    /* borrowed */
+	struct hf_hold *hold;	    /* borrowed; its map NULL: no handover */
+	/* The master is told of a connection that is held, or of its end (fd
+	 * -1); false: it cannot be, so it is not held. */
+	bool (*tell_held)(void *arg, uint32_t slot, uint32_t epoch, int fd);
+	void *tell_arg;
 };
 
 int hf_gateway_new(struct hf_gateway **out, const struct hf_gateway_conf *c,
     struct hf_error *e) HF_MUST_CHECK;
 int hf_gateway_listen(
     struct hf_gateway *g, int fd, struct hf_error *e) HF_MUST_CHECK;
+/* Go on with a connection that a dead worker held; 'fd' becomes the
+ * gateway's.  'poisoned': its request is not to be tried again. */
+void hf_gateway_adopt(
+    struct hf_gateway *g, int fd, uint32_t slot, uint32_t epoch, bool poisoned);
 /* Stop accepting; 'done' runs once no request is in flight. */
 void hf_gateway_drain(struct hf_gateway *g, void (*done)(void *arg), void *arg);
 void hf_gateway_free(struct hf_gateway *g);

@@ -1,13 +1,13 @@
 /*
  * One child's life as the master sees it: start, ready, heartbeat, and the
- * end when it is asked for.  Its death is in deaths.c, the restart policy in
- * supervise.c, fork and exec in spawn.c.
+ * end when it is asked for.  Its death is in deaths.c, its connections in
+ * inherit.c, the restart policy in supervise.c, fork and exec in spawn.c.
  */
 #include <config.h>
 
 #include "workers/master_internal.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -123,7 +123,7 @@ exec_child(struct hf_master *m, unsigned slot, int peer,
 {
 	const struct hf_conf_gateway *f = &m->first->gateway;
 	bool keeper = slot == HF_SHM_KEEPER;
-	char *argv[32 + 2 * HF_LISTEN_MAX], number[12];
+	char *argv[33 + 2 * HF_LISTEN_MAX], number[12];
 	int fd[HF_SPAWN_FDS];
 	unsigned n = 0, k = 0;
 
@@ -146,6 +146,8 @@ exec_child(struct hf_master *m, unsigned slot, int peer,
 	}
 	if (keeper && m->boot == 0)
 		argv[n++] = text("--first");
+	if (m->handover != NULL)
+		argv[n++] = text("--hold");
 	for (unsigned i = 0; i < m->n_listen; i++) {
 		argv[n++] = text("--listen");
 		argv[n++] = m->listen_name[i];
@@ -157,6 +159,7 @@ exec_child(struct hf_master *m, unsigned slot, int peer,
 	fd[k++] = g->fd;
 	fd[k++] = keeper ? m->control_fd : -1;
 	fd[k++] = m->lock_fd;
+	fd[k++] = m->hold_fd;
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
 		fd[k++] = m->shm.wake_fd[i];
 	/* The keeper knows the listeners by name only: it must not keep them
@@ -253,9 +256,17 @@ became_ready(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
 	    (hf_now_us() - c->started_us) / MS);
 }
 
+/* 'fd' came with it (-1: none); what is not taken is closed. */
 static void
-handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r)
+handle(struct hf_master *m, unsigned slot, const struct hf_ipc *r, int fd)
 {
+	if (r->sender == m->child[slot].inc &&
+	    (r->type == HF_IPC_HELD || r->type == HF_IPC_RELEASED)) {
+		hf_inherit_record(m, slot, r, fd);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
 	if (r->sender != m->child[slot].inc) {
 		hf_log(HF_LOG_WARN,
 		    "master: record of an old incarnation "
@@ -296,12 +307,13 @@ hf_child_receive(struct hf_master *m, unsigned slot)
 	static struct hf_log_limit limit;
 	struct hf_child *c = &m->child[slot];
 	struct hf_ipc r;
+	int fd;
 
 	while (c->fd >= 0) {
-		int rc = hf_ipc_recv(c->fd, &r);
+		int rc = hf_ipc_recv_fd(c->fd, &r, &fd);
 
 		if (rc == 1) {
-			handle(m, slot, &r);
+			handle(m, slot, &r, fd);
 		} else if (rc == HF_EPROTO) {
 			hf_log_limited(&limit, 1000, HF_LOG_WARN,
 			    "master: bad record dropped slot=%u", slot);
@@ -428,6 +440,34 @@ look_interval(const struct hf_master *m)
 	return us < 20 * MS ? 20 * MS : us > 1000 * MS ? 1000 * MS : us;
 }
 
+bool
+hf_child_slow(const struct hf_master *m, unsigned slot)
+{
+	return m->child[slot].loop.stale_us > 2 * look_interval(m);
+}
+
+/* Stopped by a signal, a process takes no other than SIGKILL. */
+static bool
+is_stopped(pid_t pid)
+{
+	char path[32], text[512];
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	p = strrchr(text, ')'); /* the name may hold anything */
+	return p != NULL && strncmp(p, ") T", 3) == 0;
+}
+
 static void
 watch_beats(struct hf_master *m, unsigned slot, int64_t now)
 {
@@ -449,7 +489,7 @@ watch_beats(struct hf_master *m, unsigned slot, int64_t now)
 		why = "store_stands";
 	if (why == NULL)
 		return;
-	send_signal(m, slot, SIGABRT, why);
+	send_signal(m, slot, is_stopped(c->pid) ? SIGKILL : SIGABRT, why);
 	c->abort_us = now;
 }
 
@@ -498,12 +538,13 @@ tick_living(struct hf_master *m, unsigned slot, int64_t now)
 int64_t
 hf_children_tick(struct hf_master *m, int64_t now_us)
 {
-	int64_t next = NEVER, at;
+	/* Connections that wait before processes that start. */
+	int64_t next = hf_inherit_tick(m, now_us), at;
 
 	if (m->reap_all) {
 		m->reap_all = false;
 		hf_keeper_reap(m, 0, 0);
-		if (m->reap_all)
+		if (m->reap_all && now_us + 100 * MS < next)
 			next = now_us + 100 * MS;
 	}
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++) {

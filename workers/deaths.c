@@ -1,6 +1,7 @@
 /*
  * A child has died: its last words, its obituary, its place in the
- * scoreboard, its leases, and whether another takes its place.
+ * scoreboard, its connections and leases, and whether another takes its
+ * place.
  */
 #include <config.h>
 
@@ -108,6 +109,8 @@ died(struct hf_master *m, unsigned slot, int status)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	/* Its heirs first: a lease of a turn that goes on is not settled. */
+	hf_inherit_death(m, slot, inc, hf_death_own_fault(status, c->killed));
 	if (slot != HF_SHM_KEEPER)
 		hf_keeper_reap(m, slot, inc);
 	last = c->life.cur == HF_LIFE_DRAINING ||

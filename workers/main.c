@@ -26,11 +26,12 @@ enum {
 	OPT_KEY_FILE,
 	OPT_KEY_CREDENTIAL,
 	OPT_LISTEN,
+	OPT_HOLD,
 	OPT_HELP
 };
 
-static const struct option longopts[] = {
-	{ "config", required_argument, NULL, 'c' },
+static const struct option longopts[] = { { "config", required_argument, NULL,
+					      'c' },
 	{ "test", no_argument, NULL, 't' },
 	{ "version", no_argument, NULL, 'v' },
 	{ "foreground", no_argument, NULL, 'f' },
@@ -42,8 +43,8 @@ static const struct option longopts[] = {
 	{ "database", required_argument, NULL, OPT_DATABASE },
 	{ "key-file", required_argument, NULL, OPT_KEY_FILE },
 	{ "key-credential", required_argument, NULL, OPT_KEY_CREDENTIAL },
-	{ "listen", required_argument, NULL, OPT_LISTEN }, { NULL, 0, NULL, 0 }
-};
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "hold", no_argument, NULL, OPT_HOLD }, { NULL, 0, NULL, 0 } };
 
 static const char usage[] =
     "usage: holdfast [-c FILE] [-f]   serve, in the foreground\n"
@@ -82,6 +83,9 @@ parse_role(int c, struct hf_proc_opts *r)
 		if (r->n_listen == HF_LISTEN_MAX)
 			return false;
 		r->listen[r->n_listen++] = optarg;
+		return true;
+	case OPT_HOLD:
+		r->hold = true;
 		return true;
 	default:
 		return false;

@@ -141,6 +141,9 @@ set_up(struct hf_master *m, struct hf_error *e)
 	if (rc < 0)
 		return rc;
 	atomic_store(&m->shm.h->config_generation, m->cur.number);
+	rc = hf_inherit_open(m, e);
+	if (rc < 0)
+		return rc;
 	m->watchdog_us = hf_notify_watchdog_us() / 2;
 	return 0;
 }
@@ -169,6 +172,7 @@ tear_down(struct hf_master *m)
 		unlink(m->first->gateway.control);
 	close_fd(&m->control_fd);
 	close_fd(&m->signal_fd);
+	hf_inherit_close(m);
 	close_fd(&m->shm_fd);
 	hf_shm_unmap(&m->shm);
 	close_fd(&m->lock_fd);
@@ -372,6 +376,7 @@ hf_master_run(const char *conf_path)
 	hf_log_init("master", HF_LOG_INFO);
 	m->conf_path = conf_path;
 	m->shm_fd = m->lock_fd = m->control_fd = m->signal_fd = -1;
+	m->hold_fd = -1;
 	m->cur.fd = m->next.fd = -1;
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
 		m->shm.wake_fd[i] = -1;

@@ -1,6 +1,7 @@
 /*
  * The master's tables, shared by master.c (phases, signals), children.c (one
- * child's life), deaths.c (its end) and reload.c (configurations).
+ * child's life), deaths.c (its end), inherit.c (its connections) and reload.c
+ * (configurations).
  */
 #ifndef HF_WORKERS_MASTER_INTERNAL_H
 #define HF_WORKERS_MASTER_INTERNAL_H
@@ -9,6 +10,7 @@
 
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/hold.h"
 #include "base/shm.h"
 #include "base/sm.h"
 #include "workers/listen.h"
@@ -16,6 +18,9 @@
 
 /* Two generations share the worker slots during a reload. */
 #define HF_MASTER_WORKERS ((HF_SHM_SLOTS - 1) / 2)
+
+struct hf_handover;
+struct hf_ipc;
 
 enum hf_phase {
 	HF_PHASE_KEEPER,  /* waits for the keeper's first ready */
@@ -83,6 +88,10 @@ struct hf_master {
 	int64_t drain_us; /* deadline of HF_PHASE_DRAINING */
 	int64_t watchdog_us, watchdog_next_us;
 	struct hf_child child[HF_SHM_SLOTS];
+	/* Connections that outlive their workers; NULL, -1: handover is off. */
+	struct hf_hold hold;
+	int hold_fd;
+	struct hf_handover *handover;
 	/* The first configuration: what needs a restart to change (sockets,
 	 * files) is taken from it for as long as we live. */
 	struct hf_conf *first;
@@ -101,6 +110,8 @@ int64_t hf_children_tick(struct hf_master *m, int64_t now_us);
 void hf_child_drain(struct hf_master *m, unsigned slot, int64_t ms);
 void hf_child_stop(struct hf_master *m, unsigned slot);
 bool hf_child_lives(const struct hf_child *c);
+/* Its event loop has not moved for longer than it usually takes. */
+bool hf_child_slow(const struct hf_master *m, unsigned slot);
 /* Workers of a generation (0: any) that are in that state of life. */
 unsigned hf_children_count(
     const struct hf_master *m, unsigned generation, enum hf_life life);
@@ -116,6 +127,20 @@ void hf_keeper_reloaded(
 /* deaths.c */
 /* waitpid() for all who died. */
 void hf_children_reap(struct hf_master *m);
+
+/* inherit.c */
+/* Decides whether handover is on, and says so. */
+int hf_inherit_open(struct hf_master *m, struct hf_error *e) HF_MUST_CHECK;
+void hf_inherit_close(struct hf_master *m);
+/* A worker told of a connection; takes 'fd' (-1: none came). */
+void hf_inherit_record(
+    struct hf_master *m, unsigned slot, const struct hf_ipc *r, int fd);
+/* It died, its inc is cleared in the scoreboard, its last words were heard:
+ * its connections go to others.  Before another takes its place. */
+void hf_inherit_death(
+    struct hf_master *m, unsigned slot, uint64_t inc, bool fault);
+/* What could not be handed over yet; returns when to look again. */
+int64_t hf_inherit_tick(struct hf_master *m, int64_t now_us);
 
 /* reload.c */
 int hf_generation_load(struct hf_master *m, struct hf_generation *g,

@@ -3,7 +3,7 @@ libworkers_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(JANSSON_CFLAGS)
 libworkers_a_SOURCES = \
 	workers/children.c workers/confine.c workers/confine.h \
 	workers/control.c workers/control.h workers/deaths.c \
-	workers/handover.c workers/handover.h \
+	workers/handover.c workers/handover.h workers/inherit.c \
 	workers/ipc.c workers/ipc.h workers/keeper.c workers/listen.c \
 	workers/listen.h workers/master.c workers/master.h \
 	workers/master_internal.h workers/notify.c workers/notify.h \

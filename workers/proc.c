@@ -122,6 +122,11 @@ hf_proc_init(
 	if (rc < 0)
 		return rc;
 	r->inc = hf_shm_self_inc(&r->shm);
+	if (o->hold) {
+		rc = hf_hold_map(&r->hold, HF_FD_HOLD, r->inc, e);
+		if (rc < 0)
+			return rc;
+	}
 	panic_slot = &r->shm.h->slot[o->slot];
 	hf_check_set_hook(keep_panic);
 	event_set_log_callback(event_log);
@@ -153,6 +158,7 @@ hf_proc_free(struct hf_proc *r)
 	free(r->credential);
 	panic_slot = NULL;
 	hf_check_set_hook(NULL);
+	hf_hold_unmap(&r->hold);
 	if (r->shm.h != NULL)
 		hf_shm_unmap(&r->shm);
 }

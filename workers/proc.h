@@ -10,6 +10,7 @@
 
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/hold.h"
 #include "base/shm.h"
 #include "store/store.h"
 #include "workers/ipc.h"
@@ -19,6 +20,7 @@
 struct hf_proc_opts {
 	bool keeper; /* else worker */
 	bool first;  /* keeper: a new boot, recover */
+	bool hold;   /* connections are held at HF_FD_HOLD */
 	unsigned slot;
 	const char *config; /* its name, for messages */
 	const char *database, *key_file, *key_credential;
@@ -29,6 +31,7 @@ struct hf_proc_opts {
 struct hf_proc {
 	const struct hf_proc_opts *opts;
 	struct hf_shm shm;
+	struct hf_hold hold; /* its map NULL: handover is off */
 	uint64_t inc;
 	struct hf_conf *conf;
 	struct hf_store_conf store;

@@ -174,6 +174,7 @@ refuse_fixed(struct hf_master *m, const struct hf_conf_gateway *old,
 	refuse_if(m,
 	    !same(old->master_key_credential, new->master_key_credential),
 	    "master_key_credential");
+	refuse_if(m, old->handover != new->handover, "handover");
 }
 
 /* Tell the service manager and who asked that the reload is over, however it

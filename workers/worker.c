@@ -13,11 +13,13 @@
 #include "base/exits.h"
 #include "base/log.h"
 #include "gateway/gateway.h"
+#include "workers/tell.h"
 
 struct worker {
 	struct hf_proc proc;
 	struct hf_store *store;
 	struct hf_gateway *gateway;
+	struct hf_tell *tell;
 	bool draining;
 };
 
@@ -30,6 +32,43 @@ drained(void *arg)
 	event_base_loopbreak(w->proc.base);
 }
 
+static bool
+tell_held(void *arg, uint32_t slot, uint32_t epoch, int fd)
+{
+	struct worker *w = arg;
+
+	return hf_tell_held(w->tell, slot, epoch, fd);
+}
+
+/* A connection of a dead worker is ours now. */
+static void
+adopt(struct worker *w, const struct hf_ipc *r)
+{
+	uint32_t slot = r->slot, epoch = (uint32_t)r->a;
+	int fd = w->proc.passed;
+
+	if (w->proc.hold.map == NULL || slot >= HF_HOLD_SLOTS ||
+	    atomic_load(hf_hold_owner(&w->proc.hold, slot)) != w->proc.inc ||
+	    atomic_load(&hf_hold_slot(&w->proc.hold, slot)->epoch) != epoch) {
+		hf_log(HF_LOG_ERROR,
+		    "worker: adoption that is not ours "
+		    "dropped hold_slot=%u",
+		    slot);
+		return;
+	}
+	if (fd < 0) { /* we have no descriptor left */
+		hf_log(HF_LOG_ERROR,
+		    "worker: adoption without a connection "
+		    "dropped hold_slot=%u",
+		    slot);
+		hf_tell_held(w->tell, slot, epoch, -1);
+		hf_hold_give(&w->proc.hold, slot);
+		return;
+	}
+	w->proc.passed = -1;
+	hf_gateway_adopt(w->gateway, fd, slot, epoch, r->b != 0);
+}
+
 static void
 on_record(void *arg, const struct hf_ipc *r)
 {
@@ -40,9 +79,12 @@ on_record(void *arg, const struct hf_ipc *r)
 		hf_log(
 		    HF_LOG_DEBUG, "worker: drains slot=%u", w->proc.opts->slot);
 		hf_gateway_drain(w->gateway, drained, w);
+	} else if (r->type == HF_IPC_ADOPT) {
+		adopt(w, r);
 	} else if (r->type == HF_IPC_STOP) {
 		/* As a crash would leave it: turns under way stay open on
-		 * disk, and the keeper marks them interrupted. */
+		 * disk, and another worker goes on with them or the keeper
+		 * marks them interrupted. */
 		_exit(HF_EXIT_OK);
 	}
 }
@@ -70,6 +112,9 @@ start(struct worker *w, struct hf_error *e)
 	int rc;
 
 	rc = make_base(w, e);
+	if (rc == 0)
+		rc = hf_tell_new(
+		    &w->tell, w->proc.base, HF_FD_PARENT, w->proc.inc, e);
 	if (rc < 0)
 		return rc;
 	rc = hf_store_open(&w->store, &w->proc.store, e);
@@ -79,7 +124,10 @@ start(struct worker *w, struct hf_error *e)
 	gc = (struct hf_gateway_conf){ .base = w->proc.base,
 		.conf = w->proc.conf,
 		.store = w->store,
-		.shm = &w->proc.shm };
+		.shm = &w->proc.shm,
+		.hold = &w->proc.hold,
+		.tell_held = tell_held,
+		.tell_arg = w };
 	rc = hf_gateway_new(&w->gateway, &gc, e);
 	for (unsigned i = 0; rc == 0 && i < w->proc.opts->n_listen; i++)
 		rc = hf_gateway_listen(w->gateway, HF_FD_LISTEN0 + (int)i, e);
@@ -122,6 +170,7 @@ hf_worker_main(const struct hf_proc_opts *o)
 		hf_gateway_free(w.gateway);
 	if (w.store != NULL)
 		hf_store_close(w.store);
+	hf_tell_free(w.tell);
 	base = w.proc.base;
 	hf_proc_free(&w.proc);
 	if (base != NULL)

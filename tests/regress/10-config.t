@@ -293,6 +293,29 @@ def hup_workers(t):
     t.eq(len(d.workers()), 4, "workers")
 
 
+@tap.case("handover: the log says whether it is on; a change needs a restart",
+          40)
+def handover(t):
+    d, conf = reload_daemon(t)
+    m = d.log.wait(r"handover: (on) connections=(\d+)", 1)
+    t.between(int(m.group(2)), 100, 4096, "connections that can be held")
+    conf.gateway["handover"] = "off"
+    d.write_config()
+    d.proc.send_signal(signal.SIGHUP)
+    d.log.wait(r"reload: key=handover changed and needs a restart", 10)
+    d.log.wait(r"reload: done", 20)
+    d.stop()
+    d.start()
+    d.log.wait(r"handover: off reason=configured", 1)
+    t.eq(client.chat(d, "hi").status, 200, "without handover")
+    t.eq(d.metrics()["holdfast_connections_held"], 0, "none is held")
+    d.stop()
+    conf.gateway["handover"] = "on"
+    d.start()
+    d.log.wait(r"handover: on ", 1)
+    d.stop()
+
+
 @tap.case("TERM lets a running stream end, and takes no new ones", 40)
 def term_drains(t):
     conf = Config()

@@ -90,6 +90,7 @@ test_defaults(void **state)
 	assert_int_equal(g->workers, 0);
 	assert_int_equal(g->synchronous, HF_SYNC_FULL);
 	assert_int_equal(g->stateless, HF_STATELESS_MEMORY);
+	assert_int_equal(g->handover, HF_HANDOVER_AUTO);
 	assert_int_equal(g->flush_ms, 100);
 	assert_int_equal(g->body_soft, 16 * 1024 * 1024);
 	assert_int_equal(g->body_hard, 64 * 1024 * 1024);
@@ -884,6 +885,7 @@ test_table(void **state)
 		int last;
 	} enums[] = {
 		{ "gateway", "synchronous", HF_SYNC_NORMAL },
+		{ "gateway", "handover", HF_HANDOVER_OFF },
 		{ "gateway", "stateless", HF_STATELESS_KEEP },
 		{ "gateway", "log_level", HF_LOG_DEBUG },
 		{ "provider", "dialect", HF_DIALECT_ANTHROPIC },
