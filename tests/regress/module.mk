@@ -23,6 +23,7 @@ REGRESS_TESTS = \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \
 	tests/crash/22-fault-points.t tests/crash/23-hung-worker.t \
-	tests/crash/24-hedge-kill.t
+	tests/crash/24-hedge-kill.t \
+	tests/crash/30-handover.t tests/crash/31-heirs.t
 TESTS += $(REGRESS_TESTS)
 EXTRA_DIST += $(REGRESS_TESTS)

@@ -29,3 +29,11 @@ tests_unit_test_bench_streams_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_streams_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_breaks_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_breaks_LDADD = $(BENCH_TEST_LIBS)
+
+# The kill campaign's tool (tests/crash/30-handover.t).
+check_PROGRAMS += tests/crash/campaign
+tests_crash_campaign_SOURCES = tests/crash/campaign.c tests/crash/campaign.h \
+	tests/crash/campaign_client.c tests/crash/campaign_provider.c \
+	tests/crash/campaign_text.c
+tests_crash_campaign_CFLAGS = $(libbench_a_CFLAGS)
+tests_crash_campaign_LDADD = $(BENCH_LIBS)

@@ -1,0 +1,165 @@
+"""Kill campaigns: callers that know each byte they must get, a provider that
+knows what it must be told, kill -9 of a random worker every few milliseconds.
+Nothing is corrupt, truncated, doubled or lost, hardly a request is broken, and
+what clients notice is a pause of some milliseconds.
+
+HF_CAMPAIGN_TURNS, HF_CAMPAIGN_KILLS and HF_CAMPAIGN_CONNECTIONS set other
+sizes, HF_CAMPAIGN_HANDOVER=off shows what it is like without; HF_TEST_LONG
+plays 100,000 turns with 20,000 kills, at 40 and at 120 connections."""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
+import tap
+from daemon import Config, Daemon
+
+TOOL = os.path.join(os.environ["HF_BUILDDIR"], "tests", "crash", "campaign")
+LONG = bool(os.environ.get("HF_TEST_LONG"))
+TURNS = int(os.environ.get("HF_CAMPAIGN_TURNS", 100000 if LONG else 1000))
+KILLS = int(os.environ.get("HF_CAMPAIGN_KILLS", 20000 if LONG else 500))
+CONNECTIONS = [int(x) for x in os.environ.get(
+    "HF_CAMPAIGN_CONNECTIONS", "40 120" if LONG else "40").split()]
+# Milliseconds between kills; a slower build's workers need longer to start.
+FROM, TO = (int(ms * tap.SCALE) for ms in (8, 100))
+LIMIT = 60 + 2 * KILLS * (FROM + TO) / 2000 / tap.SCALE + TURNS / 50
+
+
+class Provider:
+    dialect = "openai"
+
+    def __init__(self):
+        self.proc = subprocess.Popen([TOOL, "provider"],
+                                     stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE)
+        self.base_url = "http://127.0.0.1:%d/v1" % int(
+            self.proc.stdout.readline())
+
+    def end(self):
+        """What it saw."""
+        out, _ = self.proc.communicate(timeout=20)
+        return json.loads(out)
+
+    def close(self):
+        if self.proc.poll() is None:
+            self.proc.kill()
+            self.proc.wait()
+
+
+def make(t, **gateway):
+    p = Provider()
+    t.cleanup(p.close)
+    conf = Config(workers=4, log_level="info", **gateway)
+    conf.provider("a", p, first_token_ms=30000, idle_ms=30000,
+                  total_ms=110000, prefill="plain")
+    conf.route("m", ["a/m"], deadline_ms=120000, max_retries=5)
+    d = Daemon(conf)
+    t.cleanup(d.destroy)
+    return d.start(), p
+
+
+def play(d, name, **options):
+    """Run the callers; what they report, and their turns: {session: [fate]}."""
+    out = os.path.join(d.dir, name + ".tsv")
+    words = [TOOL, "play", "-p", str(d.addr[1]), "-m", str(d.proc.pid),
+             "-n", name, "-o", out, "-K", "%d-%d" % (FROM, TO)]
+    for key, value in options.items():
+        words += ["-" + key, str(value)]
+    got = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True,
+                                    timeout=LIMIT * tap.SCALE).stdout)
+    turns = {}
+    with open(out, encoding="ascii") as f:
+        for line in f:
+            session, number, fate, stage = line.split()
+            turns.setdefault(session, []).append(fate)
+    return got, turns
+
+
+def stored(d):
+    """{session: [state of each turn, in order]}"""
+    db = sqlite3.connect("file:%s?mode=ro" % d.db_path, uri=True)
+    out = {}
+    for name, state in db.execute(
+            "SELECT s.name, t.state FROM session s JOIN turn t"
+            " ON t.session = s.id ORDER BY s.id, t.seq"):
+        out.setdefault(name, []).append(state)
+    db.close()
+    return out
+
+
+COMPLETE = 3	# store/store.h
+
+
+def compare(t, turns, disk):
+    """Clients' memory against the disk."""
+    lost = doubled = 0
+    for session, fates in turns.items():
+        states = disk.get(session, [])
+        doubled += max(0, len(states) - len(fates))
+        for i, fate in enumerate(fates):
+            if fate == "exact" and (i >= len(states) or
+                                    states[i] != COMPLETE):
+                lost += 1
+                t.diag("lost: turn %d of %s: %r" % (i + 1, session, states))
+    t.eq(lost, 0, "acknowledged turns that are not on the disk")
+    t.eq(doubled, 0, "turns that are there twice")
+
+
+def say(t, name, r):
+    t.diag("%s: %d turns on %d connections in %.0f s, %d kills: %d exact, "
+           "%d corrupt, %d truncated, %d errors, %d broken, at %s" % (
+               name, r["turns"], r["connections"], r["seconds"], r["kills"],
+               r["exact"], r["corrupt"], r["truncated"], r["error"],
+               r["broken"], {k: v for k, v in r["at"].items() if v}))
+    for what in ("first", "gap", "silence"):
+        if what in r:
+            t.diag("  %s ms: %s" % (what, r[what]))
+
+
+def campaign(t, connections):
+    d, p = make(t, handover=os.environ.get("HF_CAMPAIGN_HANDOVER", "on"))
+    calm, turns = play(d, "calm", t=5 * connections, c=connections)
+    say(t, "without kills", calm)
+    t.eq(calm["exact"], calm["turns"], "turns that are exact without kills")
+    r, more = play(d, "kill", t=TURNS, k=KILLS, c=connections)
+    say(t, "with kills", r)
+    turns.update(more)
+    # How long a client waits, where no provider makes it wait.
+    fast = dict(t=15 * connections, c=connections, w=200, P=0)
+    before, more = play(d, "fast", **fast)
+    say(t, "fast, without kills", before)
+    turns.update(more)
+    after, more = play(d, "fastkill", k=KILLS // 10, **fast)
+    say(t, "fast, with kills", after)
+    turns.update(more)
+    for key, value in sorted(d.metrics().items()):
+        if "handover" in key or "_held" in key or "fenced" in key:
+            t.diag("  %s %d" % (key, value))
+    d.stop(timeout=60)	# verifies every session
+    saw = p.end()
+    t.diag("  provider: %s" % saw)
+    t.ok(r["turns"] >= TURNS and r["kills"] >= KILLS, "all was played")
+    for x in (r, before, after):
+        t.eq(x["corrupt"], 0, "corrupt answers")
+        t.eq(x["truncated"], 0, "truncated answers")
+    t.eq(saw["violations"], 0, "requests that were not the conversation")
+    compare(t, turns, stored(d))
+    kills = r["kills"] + after["kills"]
+    bad = sum(x[what] for x in (r, after) for what in ("error", "broken"))
+    t.diag("errors and broken connections: %d, %.1f per 1,000 kills" % (
+        bad, 1000 * bad / kills))
+    t.ok(bad <= max(2, kills / 100),
+         "at most 10 errors and broken connections per 1,000 kills")
+    if connections == 40:
+        t.between(after["silence"]["p50"] - before["silence"]["p50"], -1000,
+                  10 * tap.SCALE, "growth of the median longest silence, ms")
+
+
+for n in CONNECTIONS:
+    tap.case("%d turns on %d connections at a time, %d kills" % (
+        TURNS, n, KILLS), LIMIT)(lambda t, n=n: campaign(t, n))
+
+if __name__ == "__main__":
+    tap.main()
