@@ -1,4 +1,4 @@
-"""kill -9 of the worker that holds a session's lease in mid-turn: the lease is
+"""Without handover: kill -9 of the worker that holds a session's lease in mid-turn: the lease is
 free in under 50 ms, the next turn on another worker hears the whole history,
 the turns queued behind it go on; other sessions notice nothing."""
 import json
@@ -21,7 +21,7 @@ def make(t, workers=3):
     p = provider.Provider("openai")
     t.cleanup(p.close)
     p.behave(provider.echo())
-    conf = Config(workers=workers)
+    conf = Config(workers=workers, handover="off")
     conf.provider("a", p, first_token_ms=30000, total_ms=60000)
     conf.route("m", ["a/model-a"], deadline_ms=60000)
     d = Daemon(conf)

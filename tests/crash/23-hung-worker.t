@@ -1,4 +1,4 @@
-"""A worker that hangs (stopped by a signal) while it holds a session's lease:
+"""Without handover: a worker that hangs (stopped by a signal) while it holds a session's lease:
 it is replaced when its heartbeat is stale, its turn is settled, what waits
 behind it goes on, and nothing it might still do changes a row."""
 import os
@@ -18,7 +18,7 @@ def make(t):
     p = provider.Provider("openai")
     t.cleanup(p.close)
     p.behave(provider.echo())
-    conf = Config(workers=3, heartbeat_ms=500)
+    conf = Config(workers=3, heartbeat_ms=500, handover="off")
     conf.provider("a", p, first_token_ms=30000, total_ms=60000)
     conf.route("m", ["a/model-a"], deadline_ms=60000)
     d = Daemon(conf)

@@ -1,4 +1,4 @@
-"""A worker that dies while two calls of one turn are open: both are recorded
+"""Without handover: a worker that dies while two calls of one turn are open: both are recorded
 as lost, the lease is free, and the client's retry is one turn with one
 answer; a race that was decided before stays decided."""
 import os
@@ -22,7 +22,7 @@ def have_faults():
 def make(t, fault=None):
     a = provider.Provider("openai")
     b = provider.Provider("anthropic")
-    conf = Config(workers=1, flush_ms=20)
+    conf = Config(workers=1, flush_ms=20, handover="off")
     for name, p in (("a", a), ("b", b)):
         t.cleanup(p.close)
         p.behave(provider.silence())

@@ -253,7 +253,7 @@ def killed_at(t, point, calls, stream, **more):
     p = provider.Provider("openai")
     t.cleanup(p.close)
     p.behave(provider.echo())
-    conf = Config(workers=1)
+    conf = Config(workers=1, handover="off")
     conf.provider("a", p)
     conf.route("m", ["a/model-a"])
     d = Daemon(conf, env={"HF_FAULT": point + "=kill@2"})
