@@ -15,6 +15,9 @@
 #include "gateway/gateway.h"
 #include "workers/tell.h"
 
+/* Of events: nearly all have the second one, which is the default. */
+#define N_PRIORITIES 2
+
 struct worker {
 	struct hf_proc proc;
 	struct hf_store *store;
@@ -100,7 +103,8 @@ make_base(struct worker *w, struct hf_error *e)
 		w->proc.base = event_base_new_with_config(cfg);
 	if (cfg != NULL)
 		event_config_free(cfg);
-	if (w->proc.base == NULL)
+	if (w->proc.base == NULL ||
+	    event_base_priority_init(w->proc.base, N_PRIORITIES) < 0)
 		return hf_fail(e, HF_ENOMEM, "event loop: cannot be made");
 	return 0;
 }

@@ -43,6 +43,7 @@ hf_conn_make(struct event_base *base, void *front)
 
 	if (bev == NULL)
 		return NULL;
+	hf_conn_hold(f); /* the one before, if many are accepted in a row */
 	c = hf_xcalloc(1, sizeof(*c));
 	c->front = f;
 	c->bev = bev;
@@ -51,6 +52,8 @@ hf_conn_make(struct event_base *base, void *front)
 	bufferevent_incref(bev); /* until adopt() */
 	LIST_INSERT_HEAD(&f->conns, c, entry);
 	hf_conn_queue(c, HF_CONN_ADOPT);
+	f->fresh = c;
+	event_active(f->accepted, 0, 0);
 	return bev;
 }
 
@@ -84,33 +87,51 @@ on_loopback_listener(const struct hf_front *f, int fd)
 /* evhttp has set the connection up, or failed and let go of it.  Its object
  * is the argument of the callbacks that it put on the bufferevent: 2.1 has no
  * other way to it before the first request. */
+static struct evhttp_connection *
+set_up(struct hf_conn *c)
+{
+	bufferevent_data_cb rd, wr;
+	bufferevent_event_cb ev;
+	void *arg;
+
+	bufferevent_getcb(c->bev, &rd, &wr, &ev, &arg);
+	c->fd = bufferevent_getfd(c->bev);
+	return c->fd < 0 ? NULL : arg;
+}
+
+void
+hf_conn_hold(struct hf_front *f)
+{
+	struct hf_conn *c = f->fresh;
+
+	f->fresh = NULL;
+	if (c != NULL && set_up(c) != NULL)
+		hf_held_begin(c);
+}
+
 static void
 adopt(struct hf_conn *c)
 {
 	struct bufferevent *bev = c->bev;
-	bufferevent_data_cb rd, wr;
-	bufferevent_event_cb ev;
+	struct evhttp_connection *evcon = set_up(c);
 	struct hf_adoptee *a;
 	bool fits = true;
-	void *arg;
 
-	bufferevent_getcb(bev, &rd, &wr, &ev, &arg);
-	c->fd = bufferevent_getfd(bev);
-	if (arg == NULL || c->fd < 0) {
+	if (c->front->fresh == c)
+		hf_conn_hold(c->front);
+	if (evcon == NULL) {
 		c->bev = NULL;
 		LIST_REMOVE(c, entry);
 		hf_conn_queue(c, HF_CONN_FREE);
 		bufferevent_decref(bev);
 		return;
 	}
-	c->evcon = arg;
+	c->evcon = evcon;
 	bufferevent_decref(bev);
 	evhttp_connection_set_closecb(c->evcon, conn_closed, c);
 	bufferevent_set_timeouts(bev, NULL, NULL); /* ours hold */
 	a = hf_held_adoptee(c->front, c->fd);
-	if (a == NULL)
-		hf_held_begin(c);
-	else
+	if (a != NULL)
 		fits = hf_held_adopt(c, a);
 	c->loopback = on_loopback_listener(c->front, c->fd);
 	hf_count(c->front->c.shm, HF_C_connections, 1);

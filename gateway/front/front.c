@@ -21,6 +21,7 @@
 static LIST_HEAD(, hf_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
 
 static void work(evutil_socket_t fd, short what, void *arg);
+static void hold(evutil_socket_t fd, short what, void *arg);
 static void accept_failed(struct evconnlistener *ev, void *arg);
 static void accept_again(evutil_socket_t fd, short what, void *arg);
 static void say(int severity, const char *text);
@@ -69,10 +70,15 @@ hf_front_new(struct hf_front **out, struct event_base *base,
 	TAILQ_INIT(&f->sink_todo);
 	TAILQ_INIT(&f->adoptees);
 	f->work = event_new(base, -1, 0, work, f);
-	if (f->work == NULL) {
+	f->accepted = event_new(base, -1, 0, hold, f);
+	if (f->work == NULL || f->accepted == NULL) {
 		rc = hf_fail(e, HF_ENOMEM, "front events");
 		goto fail;
 	}
+	/* Where the base has priorities, before everything else: who dies
+	 * between accept() and telling the master takes the connection along.
+	 */
+	event_priority_set(f->accepted, 0);
 	if ((rc = set_up_http(f, e)) < 0 || (rc = hf_held_init(f, e)) < 0)
 		goto fail;
 	*out = f;
@@ -227,6 +233,14 @@ work(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+static void
+hold(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	hf_conn_hold(arg);
+}
+
 void
 hf_front_drain(struct hf_front *f)
 {
@@ -284,6 +298,8 @@ hf_front_free(struct hf_front *f)
 		evhttp_free(f->http);
 	if (f->work != NULL)
 		event_free(f->work);
+	if (f->accepted != NULL)
+		event_free(f->accepted);
 	free(f);
 }
 

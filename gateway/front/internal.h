@@ -146,6 +146,8 @@ struct hf_front {
 	struct evhttp *http;
 	struct hf_front_conf c;
 	struct event *work;
+	struct event *accepted; /* a connection is to be held: */
+	struct hf_conn *fresh;	/* the last one that evhttp set up, or NULL */
 	LIST_HEAD(, hf_listener) listeners;
 	LIST_HEAD(, hf_conn) conns;
 	LIST_HEAD(, hf_sink) sinks;
@@ -166,6 +168,7 @@ struct hf_front {
 void hf_conn_deliver(struct hf_conn *c);
 struct bufferevent *hf_conn_make(struct event_base *base, void *front);
 void hf_conn_work(struct hf_conn *c);
+void hf_conn_hold(struct hf_front *f); /* the fresh one */
 void hf_conn_queue(struct hf_conn *c, unsigned what);
 /* Close now; not from inside evhttp's frames. */
 void hf_conn_close(struct hf_conn *c);
