@@ -17,6 +17,7 @@ struct entry {
 	bool waiting; /* 'inc' is dead and nobody was told yet */
 	bool adopted; /* 'inc' is not its first owner */
 	bool poisoned;
+	uint32_t ended; /* epoch of the connection that was let go last */
 };
 
 struct hf_handover {
@@ -33,7 +34,7 @@ hf_handover_new(struct hf_hold *hold, unsigned most)
 	t->hold = hold;
 	t->most = most;
 	for (uint32_t i = 0; i < HF_HOLD_SLOTS; i++)
-		t->entry[i].fd = -1;
+		t->entry[i] = (struct entry){ .fd = -1 };
 	return t;
 }
 
@@ -46,7 +47,7 @@ forget(struct hf_handover *t, struct entry *e)
 	close(e->fd);
 	t->held--;
 	t->waiting -= e->waiting;
-	*e = (struct entry){ .fd = -1 };
+	*e = (struct entry){ .fd = -1, .ended = e->epoch };
 }
 
 void
@@ -59,12 +60,18 @@ hf_handover_free(struct hf_handover *t)
 	free(t);
 }
 
+static uint32_t
+epoch_of(const struct hf_handover *t, uint32_t slot)
+{
+	return atomic_load(&hf_hold_slot(t->hold, slot)->epoch);
+}
+
 /* Is that connection in the slot, and that incarnation its owner? */
 static bool
-is_now(const struct hf_handover *t, uint64_t inc, uint32_t slot, uint32_t epoch)
+is_now(const struct hf_handover *t, uint64_t inc, uint32_t slot, uint32_t which)
 {
 	return atomic_load(hf_hold_owner(t->hold, slot)) == inc &&
-	    atomic_load(&hf_hold_slot(t->hold, slot)->epoch) == epoch;
+	    epoch_of(t, slot) == which;
 }
 
 bool
@@ -148,10 +155,11 @@ hf_handover_settle(
 		} else if (ours && is_now(t, inc, i, e->epoch)) {
 			settle_held(t, i, fault, out);
 		} else {
-			/* Killed before it could tell us, or not heard. */
+			/* Killed before it could tell us, or not heard; or
+			 * between telling of its end and giving it back. */
 			if (ours)
 				forget(t, e);
-			out->unheld++;
+			out->unheld += e->fd >= 0 || e->ended != epoch_of(t, i);
 			hf_hold_give(t->hold, i);
 		}
 	}

@@ -269,6 +269,26 @@ test_release_unsent(void **state)
 	assert_int_equal(hf_handover_n_held(table), 1);
 }
 
+/* Its worker told of its end and died before it gave the slot back: that is
+ * no connection that was lost. */
+static void
+test_released_and_died(void **state)
+{
+	struct conn c = held(A);
+	struct hf_settled s;
+
+	(void)state;
+	worker_closes(&c);
+	hf_handover_released(table, A, c.slot, c.epoch);
+	s = dies(A, false);
+	assert_int_equal(s.waiting + s.lost + s.unheld, 0);
+	assert_int_equal(owner(&c), 0);
+	/* The next one in that slot is, if it was never told of. */
+	c = accepted(B);
+	s = dies(B, false);
+	assert_int_equal(s.unheld, 1);
+}
+
 /* What the hold has not all of cannot go on: it is cut, not guessed. */
 static void
 test_lost(void **state)
@@ -715,6 +735,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_never_told, begin, end),
 		cmocka_unit_test_setup_teardown(
 		    test_release_unsent, begin, end),
+		cmocka_unit_test_setup_teardown(
+		    test_released_and_died, begin, end),
 		cmocka_unit_test_setup_teardown(test_lost, begin, end),
 		cmocka_unit_test_setup_teardown(test_crossing, begin, end),
 		cmocka_unit_test_setup_teardown(
