@@ -142,7 +142,8 @@ hf_proc_init(
 		.key_credential = r->credential,
 		.sync_full = r->conf->gateway.synchronous == HF_SYNC_FULL,
 		.queue_limit = (unsigned)r->conf->gateway.queue_limit,
-		.shm = &r->shm };
+		.shm = &r->shm,
+		.hold = &r->hold };
 	return 0;
 }
 
