@@ -38,7 +38,7 @@ struct keeper {
 	int64_t commits; /* as of the last look; -1: none */
 	int64_t idle_since_us;
 	bool shrunk;	 /* since the last commit */
-	bool reap_again; /* a reap failed */
+	bool reap_again; /* a reap failed, or left turns to others */
 };
 
 /* --- start ------------------------------------------------------------ */
@@ -129,6 +129,8 @@ reap(struct keeper *k, unsigned slot, uint64_t inc)
 		k->reap_again = true;
 		return;
 	}
+	/* Should nobody go on with them after all. */
+	k->reap_again = k->reap_again || rec.turns_held > 0;
 	done.a = rec.turns_interrupted;
 	done.b = rec.attempts_lost;
 	if (hf_proc_tell(&k->proc, HF_IPC_REAPED, &done) < 0)
