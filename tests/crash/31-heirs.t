@@ -249,47 +249,67 @@ def last(t):
     d.verify()
 
 
-@tap.case("two deaths by its own fault: the turn is closed as failed", 60)
-def poison(t):
+def poisoned(t, told):
+    """Two owners of a turn die by their own fault, and one is killed from
+    outside in between; 'told': the client has some of the answer."""
     d, p = make(t)
     conn = connect(t, d, sorted(d.workers().values())[0])
-    call, gate = stream_that_stands(t, d, p, conn)
     stuck = provider.Barrier()
     t.cleanup(stuck.release)
+    waits = provider.hold(stuck, provider.echo())
+    if told:
+        call, gate = stream_that_stands(t, d, p, conn)
+    else:
+        p.script(waits)
+        call = client.background(client.chat, d, "count", session="s",
+                                 stream=True, connection=conn)
+        stuck.wait_for(1)
+    waiting = len(p.requests)
 
     def owner():
         s = d.session("s")["session"]
         return d.workers().get(s["owner_slot"]) if s["locked"] else None
 
     # Whoever goes on is left waiting too.
-    p.script(provider.hold(stuck, provider.echo()))
-    first = owner()
-    m = kill(d, first, signal.SIGSEGV)
-    t.isin("poisoned=0", m.group(1), "the first death")
-    stuck.wait_for(1)
-    # Killed from outside in between: not its own fault.
-    p.script(provider.hold(stuck, provider.echo()))
-    second = owner()
-    t.ok(second not in (None, first), "somebody else goes on")
-    m = kill(d, second)
-    t.isin("poisoned=0", m.group(1), "a kill from outside")
-    stuck.wait_for(2)
-    calls = len(p.requests)
-    third = owner()
-    m = kill(d, third, signal.SIGSEGV)
-    t.isin("poisoned=1", m.group(1), "the second death")
+    for sig, poison in ((signal.SIGSEGV, 0), (signal.SIGKILL, 0),
+                        (signal.SIGABRT, 1)):
+        p.script(waits)
+        pid = owner()
+        t.ok(pid is not None, "somebody serves it")
+        m = kill(d, pid, sig)
+        t.isin("poisoned=%d" % poison, m.group(1), "signal %d" % sig)
+        if not poison:
+            waiting += 1
+            wait.until(lambda: len(p.requests) == waiting, 10, "the next call")
+            wait.until(lambda: owner() not in (None, pid), 10, "an heir")
     r = call.get(20)
-    t.eq((r.finish, r.error is not None), (None, True), repr(r))
-    t.eq(len(p.requests), calls, "the provider is not called again")
-    t.eq([x["state"] for x in d.session("s")["turns"]], ["failed"], "turns")
-    t.eq(d.session("s")["session"]["locked"], False, "lease")
+    t.eq(len(p.requests), waiting, "the provider is not called again")
     t.eq(count(d, "handovers_poisoned_total"), 1, "counted")
-    gate.release()
+    turn = d.session("s")["turns"][-1]
+    t.eq(d.session("s")["session"]["locked"], False, "lease")
     stuck.release()
     p.behave(provider.echo())
-    t.eq(client.chat(d, "hi", session="s").status, 200, "the session goes on")
+    r2 = client.chat(d, "hi", session="s")
+    t.eq(r2.status, 200, "the session goes on: %r" % r2)
     d.expect_panic = True	# a sanitizer's report of the signals
     d.stop()
+    return r, turn
+
+
+@tap.case("two deaths by its own fault: a turn without answer has failed", 60)
+def poison(t):
+    r, turn = poisoned(t, False)
+    t.eq((r.status, r.error["code"]), (500, "turn_crashed"), repr(r))
+    t.eq(turn["state"], "failed", "turn")
+
+
+@tap.case("... and a stream under way ends with an error", 60)
+def poison_told(t):
+    r, turn = poisoned(t, True)
+    t.eq((r.status, r.error["code"], r.finish),
+         (200, "turn_crashed", None), repr(r))
+    t.eq(r.text, "one two three", "what was told before")
+    t.eq(turn["state"], "incomplete", "turn")
 
 
 @tap.case("a request longer than what is held is cut, and counted", 60)
