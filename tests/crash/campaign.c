@@ -19,10 +19,11 @@
 #include "tests/crash/campaign.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench/rng.h"
@@ -30,9 +31,12 @@
 
 #define MOST_CHILDREN 128
 
+/* A thread of its own, so that no kill comes when callers have just done
+ * something. */
 struct killer {
-	pid_t master;
+	const struct campaign_options *o;
 	struct hf_rng rng;
+	_Atomic unsigned long kills;
 };
 
 static size_t
@@ -61,15 +65,14 @@ is_worker(pid_t pid)
 
 /* One of the workers there are now, ready or not. */
 static bool
-kill_one(void *arg)
+kill_one(struct killer *k)
 {
-	struct killer *k = arg;
 	pid_t worker[MOST_CHILDREN];
 	char path[64], text[4096], *p = text, *end;
 	unsigned n = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children",
-	    (int)k->master, (int)k->master);
+	    (int)k->o->master, (int)k->o->master);
 	read_file(path, text, sizeof(text));
 	for (;;) {
 		pid_t pid = (pid_t)strtol(p, &end, 10);
@@ -81,6 +84,24 @@ kill_one(void *arg)
 			worker[n++] = pid;
 	}
 	return n > 0 && kill(worker[hf_rng_below(&k->rng, n)], SIGKILL) == 0;
+}
+
+static void *
+killer_main(void *arg)
+{
+	struct killer *k = arg;
+	unsigned span = k->o->kill_to_ms - k->o->kill_from_ms;
+
+	while (atomic_load(&k->kills) < k->o->kills) {
+		unsigned us = 1000 * k->o->kill_from_ms +
+		    hf_rng_below(&k->rng, 1000 * span + 1);
+		struct timespec ts = { us / 1000000, us % 1000000 * 1000L };
+
+		nanosleep(&ts, NULL);
+		if (kill_one(k))
+			atomic_fetch_add(&k->kills, 1);
+	}
+	return NULL;
 }
 
 /* --- the report -------------------------------------------------------------
@@ -194,7 +215,8 @@ main(int argc, char **argv)
 		.kill_to_ms = 100,
 		.seed = 1 };
 	struct campaign_result r;
-	struct killer k = { 0 };
+	struct killer k = { .o = &o };
+	pthread_t thread;
 	int c;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -208,9 +230,11 @@ main(int argc, char **argv)
 			return usage();
 	if (optind != argc || o.port == 0 || (o.kills > 0 && o.master == 0))
 		return usage();
-	k.master = o.master;
 	hf_rng_init(&k.rng, o.seed + 1);
-	campaign_play(&o, kill_one, &k, &r);
+	if (pthread_create(&thread, NULL, killer_main, &k) != 0)
+		return 1;
+	campaign_play(&o, &k.kills, &r);
+	pthread_join(thread, NULL);
 	print_result(&r);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #ifndef HF_TESTS_CRASH_CAMPAIGN_H
 #define HF_TESTS_CRASH_CAMPAIGN_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -86,10 +87,10 @@ struct campaign_result {
 	struct campaign_samples first, gap, silence;
 };
 
-/* Plays until both as many turns and as many kills are done.  'kill' is
- * called when a kill is due and says whether it hit somebody. */
-void campaign_play(const struct campaign_options *o, bool (*kill)(void *arg),
-    void *arg, struct campaign_result *r);
+/* Plays until both as many turns and as many kills are done; 'kills' counts
+ * those of somebody else. */
+void campaign_play(const struct campaign_options *o,
+    const _Atomic unsigned long *kills, struct campaign_result *r);
 
 const char *campaign_fate_name(enum campaign_fate f);
 const char *campaign_stage_name(enum campaign_stage s);

@@ -54,6 +54,7 @@ struct caller {
 static struct {
 	const struct campaign_options *o;
 	struct campaign_result *r;
+	const _Atomic unsigned long *kills;
 	struct hf_rng rng;
 	struct caller *caller;
 	unsigned long begun; /* turns */
@@ -432,14 +433,12 @@ start_caller(struct caller *c)
 }
 
 static int
-wait_and_serve(struct pollfd *p, int64_t kill_us)
+wait_and_serve(struct pollfd *p)
 {
 	const struct campaign_options *o = play.o;
 	int64_t now = hf_now_us(), until = now + 100 * MS;
 	unsigned busy = 0;
 
-	if (kill_us > 0 && kill_us < until)
-		until = kill_us;
 	for (unsigned i = 0; i < o->connections; i++) {
 		struct caller *c = &play.caller[i];
 		bool rests = c->slow && c->next_read_us > now;
@@ -474,35 +473,24 @@ wait_and_serve(struct pollfd *p, int64_t kill_us)
 	return 1;
 }
 
-static int64_t
-next_kill(int64_t now)
-{
-	const struct campaign_options *o = play.o;
-
-	if (o->kills == 0)
-		return 0;
-	return now +
-	    (o->kill_from_ms +
-		hf_rng_below(&play.rng, o->kill_to_ms - o->kill_from_ms + 1)) *
-	    MS;
-}
-
 static bool
 wants_more(void)
 {
-	return play.begun < play.o->turns || play.r->kills < play.o->kills;
+	return play.begun < play.o->turns ||
+	    atomic_load(play.kills) < play.o->kills;
 }
 
 void
-campaign_play(const struct campaign_options *o, bool (*kill)(void *arg),
-    void *arg, struct campaign_result *r)
+campaign_play(const struct campaign_options *o,
+    const _Atomic unsigned long *kills, struct campaign_result *r)
 {
 	struct pollfd *p = hf_xcalloc(o->connections, sizeof(*p));
-	int64_t began = hf_now_us(), kill_us, now;
+	int64_t began = hf_now_us();
 
 	memset(r, 0, sizeof(*r));
 	play.o = o;
 	play.r = r;
+	play.kills = kills;
 	play.out = o->out == NULL ? NULL : fopen(o->out, "we");
 	hf_rng_init(&play.rng, o->seed);
 	play.caller = hf_xcalloc(o->connections, sizeof(*play.caller));
@@ -512,17 +500,12 @@ campaign_play(const struct campaign_options *o, bool (*kill)(void *arg),
 		hf_buf_init(&play.caller[i].request, HF_BUF_NOCAP);
 		hf_buf_init(&play.caller[i].head, HF_BUF_NOCAP);
 	}
-	kill_us = next_kill(began);
 	do {
 		for (unsigned i = 0; i < o->connections && wants_more(); i++)
 			if (play.caller[i].fd < 0)
 				start_caller(&play.caller[i]);
-		now = hf_now_us();
-		if (kill_us > 0 && now >= kill_us) {
-			r->kills += r->kills < o->kills && kill(arg);
-			kill_us = wants_more() ? next_kill(now) : 0;
-		}
-	} while (wait_and_serve(p, kill_us) > 0 || wants_more());
+	} while (wait_and_serve(p) > 0 || wants_more());
+	r->kills = atomic_load(kills);
 	r->seconds = (double)(hf_now_us() - began) / 1e6;
 	for (unsigned i = 0; i < o->connections; i++) {
 		hf_buf_free(&play.caller[i].want);
