@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -330,6 +331,10 @@ thread_main(void *arg)
 {
 	struct hf_queue *q = arg;
 
+	/* By this call and not by a file of /proc, as pthread_setname_np() of
+	 * another thread does it: that file makes waitpid() of a killed process
+	 * wait for the dying thread to drop it. */
+	prctl(PR_SET_NAME, "store");
 	while (wait_for_work(q))
 		continue;
 	return NULL;
@@ -348,7 +353,6 @@ start_thread(struct hf_queue *q, struct hf_error *e)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0)
 		return hf_fail(e, HF_ESYS, "store thread: %s", strerror(rc));
-	pthread_setname_np(q->thread, "store");
 	return 0;
 }
 
