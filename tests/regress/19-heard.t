@@ -37,6 +37,8 @@ def config(workers=2):
         conf.route(name + "-finish", [name + "/x"], on_disconnect="finish")
         conf.route(name + "-clause", [name + "/x"], on_disconnect="cancel",
                    release="clause")
+    conf.route("o-both", ["o/x", "a/x"], on_disconnect="finish")
+    conf.route("a-both", ["a/x", "o/x"], on_disconnect="finish")
     return conf
 
 
@@ -57,8 +59,8 @@ def hesitate(after, barrier=None, calls=()):
         events = ex.events(words.Said("", calls, pieces=PIECES))
         head = words.first_useful(ex.dialect) + after
         ex.start()
-        for event in events[:head]:
-            ex.chunk(event)
+        # At once: whoever sees the first of them has been sent the last.
+        ex.chunk(b"".join(events[:head]))
         if barrier is not None:
             barrier.arrive()
         else:
@@ -329,6 +331,45 @@ def calls(t):
                    "the delivery to be noted")
         t.eq([i["has_heard"] for i in d.session(s)["items"]], [False] * 3,
              "no marks")
+        clean(t, d, s)
+
+
+@tap.case("what breaks off after the client left: gone on with, or kept so")
+def breaks(t):
+    d = get_daemon()
+    for (dialect, p), kind in itertools.product(BOTH, ("both", "finish")):
+        s = name()
+        model = "%s-%s" % (dialect, kind)
+        b = provider.Barrier()
+        t.cleanup(b.release)
+
+        def behave(ex):
+            events = ex.events(words.Said(FULL, pieces=PIECES))
+            at = words.first_useful(ex.dialect)
+            ex.start()
+            for event in events[:at + 5]:
+                ex.chunk(event)
+            b.arrive()
+            for event in events[at + 5:at + 7]:
+                ex.chunk(event)
+            ex.end()
+            ex.close()
+        p.script(behave)
+        other = B if p is A else A
+        other.script(provider.answer("".join(PIECES[7:])))
+        part = "".join(PIECES[:5])
+        ask_and_leave(d, s, model, part)
+        wait.until(lambda: d.session(s)["turns"][0]["gone_us"], 10,
+                   "the client's leaving to be noted")
+        b.release()
+        turn = ended(d, s, "complete" if kind == "both" else "incomplete")[0]
+        said = FULL if kind == "both" else "".join(PIECES[:7])
+        t.eq(figures(turn), (len(said.encode()), len(part), True), model)
+        t.eq(answer_of(d, s), (said, part), model)
+        clean(t, d, s)
+        next_hears(t, d, s, model, p, [("user", "tell me"),
+                                       ("assistant", part),
+                                       ("user", "and then?")])
         clean(t, d, s)
 
 
