@@ -143,20 +143,29 @@ add_beginning(struct events *l, sqlite3_stmt *st)
 	add_time(l, "stored", stored);
 }
 
+/* Before the attempts: what is canceled in the same moment is so because of
+ * that. */
+static void
+add_leaving(struct events *l, sqlite3_stmt *st)
+{
+	struct hf_event_info e = { .event = "heard",
+		.at_us = sqlite3_column_int64(st, 6),
+		.of = sqlite3_column_int64(st, 7),
+		.bytes = sqlite3_column_int64(st, 8) };
+	bool delivered = sqlite3_column_int64(st, 9) > 0;
+
+	add_time(l, "client_gone", e.at_us);
+	if (e.at_us != 0 && !delivered && e.bytes >= 0)
+		add(l, &e);
+}
+
 static void
 add_end(struct events *l, sqlite3_stmt *st)
 {
 	struct hf_event_info e = { .of = sqlite3_column_int64(st, 7),
 		.bytes = sqlite3_column_int64(st, 8) };
-	int64_t gone = sqlite3_column_int64(st, 6);
 	int64_t delivered = sqlite3_column_int64(st, 9);
 
-	add_time(l, "client_gone", gone);
-	if (gone != 0 && delivered <= 0 && e.bytes >= 0) {
-		e.event = "heard";
-		e.at_us = gone;
-		add(l, &e);
-	}
 	if (delivered > 0) {
 		e.event = "delivered";
 		e.at_us = delivered;
@@ -216,6 +225,7 @@ next_turn(struct hf_inspect *in, int64_t session, int64_t last,
 	if (seq != at->a)
 		*at = (struct hf_cursor){ .a = seq };
 	add_beginning(&l, st);
+	add_leaving(&l, st);
 	rc = add_attempts(in, &l, id, e);
 	add_end(&l, st);
 	hf_db_reset(st);

@@ -505,7 +505,7 @@ attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
 	a->target = target_idx;
 	a->stream = turn_upstream_stream(t, target);
 	a->begun_us = hf_now_us();
-	a->called_us = hf_wall_us();
+	a->called_us = a->begun_us + t->wall_us;
 	a->finish = HF_FINISH_STOP;
 	a->tokens_in = a->tokens_out = -1;
 	a->tokens_cached = a->tokens_reasoning = -1;

@@ -266,6 +266,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->surface_arg = arg;
 	t->durable = hf_turn_is_durable(env->conf, in);
 	t->created_us = hf_wall_us();
+	t->wall_us = t->created_us - hf_now_us();
 	/* Whoever takes a turn over has all the time for it again. */
 	t->deadline_us = (in->resumes ? hf_now_us() : in->received_us) +
 	    (int64_t)in->route->deadline_ms * 1000;
@@ -470,7 +471,7 @@ void
 hf_turn_client_gone(struct hf_turn *t, const struct hf_delivered *d)
 {
 	t->surface = NULL;
-	t->gone_us = hf_wall_us();
+	t->gone_us = hf_now_us() + t->wall_us;
 	t->given = *d;
 	/* The answer is made and kept all the same, where the route says so;
 	 * a retry is told it. */

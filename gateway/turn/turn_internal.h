@@ -112,6 +112,9 @@ struct hf_turn {
 	int64_t session_row, turn_row, seq;
 	uint64_t fence;
 	int64_t created_us; /* wall */
+	int64_t wall_us;    /* wall time at the zero of hf_now_us(): times of
+			     * one turn keep their order, whatever is done to
+			     * the wall clock meanwhile */
 
 	/* reconciling */
 	struct hf_head head;
