@@ -20,7 +20,9 @@ enum hf_call_state {
 };
 
 struct hf_call {
-	LIST_ENTRY(hf_call) entry;
+	LIST_ENTRY(hf_call) entry; /* of calls or dead */
+	TAILQ_ENTRY(hf_call) task; /* of tasks */
+	bool tasked;
 	struct hf_upstream *u;
 	enum hf_call_state state;
 	CURL *easy;
@@ -72,7 +74,9 @@ struct hf_upstream {
 	size_t n_sock;
 	LIST_HEAD(, hf_call) calls;
 	unsigned n_calls;
-	unsigned n_dead; /* DEAD ones in 'calls' */
+	/* For the work event, in order: to be given to libcurl or resumed. */
+	TAILQ_HEAD(, hf_call) tasks;
+	LIST_HEAD(, hf_call) dead; /* to be ended by it */
 	CURL *spare[HF_UPSTREAM_SPARE];
 	size_t n_spare;
 	struct hf_upstream_url url[8];

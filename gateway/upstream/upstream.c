@@ -44,6 +44,8 @@ hf_upstream_new(
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	u->base = base;
 	LIST_INIT(&u->calls);
+	LIST_INIT(&u->dead);
+	TAILQ_INIT(&u->tasks);
 	u->work = event_new(base, -1, 0, work, u);
 	if (u->work == NULL)
 		rc = hf_fail(e, HF_ENOMEM, "upstream events");
@@ -67,9 +69,8 @@ hf_upstream_free(struct hf_upstream *u)
 	if (u == NULL)
 		return;
 	u->closing = true;
-	LIST_FOREACH (c, &u->calls, entry)
-		if (c->state != HF_CALL_DEAD)
-			hf_call_cancel(c);
+	while ((c = LIST_FIRST(&u->calls)) != NULL)
+		hf_call_cancel(c);
 	hf_upstream_reap(u);
 	hf_handles_free(u);
 	for (unsigned i = 0; i < hf_countof(u->url); i++)
@@ -120,30 +121,44 @@ call_end(struct hf_call *c)
 void
 hf_upstream_reap(struct hf_upstream *u)
 {
-	struct hf_call *c, *next;
+	struct hf_call *c;
 
-	if (u->n_dead == 0 || u->depth > 0)
+	if (u->depth > 0)
 		return;
-	for (c = LIST_FIRST(&u->calls); c != NULL; c = next) {
-		next = LIST_NEXT(c, entry);
-		if (c->state == HF_CALL_DEAD) {
-			u->n_dead--;
-			call_end(c);
-		}
-	}
+	while ((c = LIST_FIRST(&u->dead)) != NULL)
+		call_end(c);
+}
+
+static void
+task_add(struct hf_call *c)
+{
+	if (!c->tasked)
+		TAILQ_INSERT_TAIL(&c->u->tasks, c, task);
+	c->tasked = true;
+	event_active(c->u->work, 0, 0);
+}
+
+static void
+task_del(struct hf_call *c)
+{
+	if (c->tasked)
+		TAILQ_REMOVE(&c->u->tasks, c, task);
+	c->tasked = false;
 }
 
 /* Nothing of the caller's is touched any more from here on. */
 static void
 call_dead(struct hf_call *c)
 {
+	LIST_REMOVE(c, entry);
+	LIST_INSERT_HEAD(&c->u->dead, c, entry);
+	task_del(c);
 	c->state = HF_CALL_DEAD;
 	c->ops = NULL;
 	evtimer_del(&c->timer);
 	hf_resolve_cancel(c->wait);
 	c->wait = NULL;
 	c->u->n_calls--;
-	c->u->n_dead++;
 }
 
 void
@@ -166,7 +181,7 @@ hf_call_pause(struct hf_call *c, bool pause)
 {
 	c->pause = pause;
 	if (!pause && c->paused)
-		event_active(c->u->work, 0, 0);
+		task_add(c);
 }
 
 /* --- starting --- */
@@ -320,7 +335,7 @@ static void
 queue_call(struct hf_call *c)
 {
 	c->state = HF_CALL_QUEUED;
-	event_active(c->u->work, 0, 0);
+	task_add(c);
 }
 
 static void
@@ -441,18 +456,6 @@ resume(struct hf_call *c)
 	c->u->depth--;
 }
 
-static struct hf_call *
-next_task(struct hf_upstream *u)
-{
-	struct hf_call *c;
-
-	LIST_FOREACH (c, &u->calls, entry)
-		if (c->state == HF_CALL_QUEUED ||
-		    (c->state == HF_CALL_RUNNING && c->paused && !c->pause))
-			return c;
-	return NULL;
-}
-
 static void
 work(evutil_socket_t fd, short what, void *arg)
 {
@@ -463,10 +466,11 @@ work(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	hf_upstream_reap(u);
 	/* Callbacks may change the list: look again after each. */
-	while ((c = next_task(u)) != NULL) {
+	while ((c = TAILQ_FIRST(&u->tasks)) != NULL) {
+		task_del(c);
 		if (c->state == HF_CALL_QUEUED)
 			give_to_curl(c);
-		else
+		else if (c->paused && !c->pause)
 			resume(c);
 		hf_upstream_collect(u);
 	}
