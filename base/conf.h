@@ -6,6 +6,7 @@
 #ifndef HF_BASE_CONF_H
 #define HF_BASE_CONF_H
 
+#include "base/class.h"
 #include "base/err.h"
 #include "base/hf.h"
 
@@ -106,6 +107,8 @@ struct hf_conf_route {
 	int heartbeat_ms;	  /* of stream clients; 0: none */
 	int reported_model;	  /* enum hf_conf_reported_model */
 	int hedge_budget_percent; /* of recent turns; 0: no hedges */
+	/* enum hf_action; DEFAULT: as the table of classes says */
+	unsigned char on_error[HF_N_CLASS];
 };
 
 struct hf_conf_tenant {

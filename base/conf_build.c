@@ -439,6 +439,38 @@ build_route_targets(
 	return 0;
 }
 
+/* "class=action", each class once. */
+static int
+build_on_error(
+    struct build *b, const struct hf_conf_block *k, struct hf_conf_route *r)
+{
+	const struct hf_conf_set *s = find_set(k, "on_error");
+
+	for (; s != NULL; s = next_set(s)) {
+		const char *eq = strchr(s->value, '=');
+		size_t size = eq == NULL ? 0 : (size_t)(eq - s->value);
+		enum hf_class c =
+		    hf_class_find((struct hf_str){ s->value, size });
+		enum hf_action a = eq == NULL ? HF_ACTION_DEFAULT :
+						hf_action_find(hf_str(eq + 1));
+
+		if (c == HF_CLASS_NONE)
+			return fail(b, k, "on_error", s->line,
+			    "no error class; expected caller, policy, context, "
+			    "auth, capacity, provider, network or gateway, "
+			    "and =");
+		if (a == HF_ACTION_DEFAULT)
+			return fail(b, k, "on_error", s->line,
+			    "unusable action; expected end, next or retry "
+			    "after the =");
+		if (r->on_error[c] != HF_ACTION_DEFAULT)
+			return fail(b, k, "on_error", s->line,
+			    "the same error class twice");
+		r->on_error[c] = (unsigned char)a;
+	}
+	return 0;
+}
+
 static int
 build_routes(struct build *b)
 {
@@ -466,6 +498,8 @@ build_routes(struct build *b)
 		rc = fill(b, k, "route", r);
 		if (rc == 0)
 			rc = build_route_targets(b, k, r);
+		if (rc == 0)
+			rc = build_on_error(b, k, r);
 	}
 	return rc;
 }

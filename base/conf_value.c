@@ -228,6 +228,7 @@ hf_conf_value(const struct hf_param *p, const char *value, void *base,
 		return hf_conf_secret(p, value, a, (char **)(void *)at, e);
 	case HF_PARAM_LISTEN:
 	case HF_PARAM_TARGETS:
+	case HF_PARAM_ON_ERROR:
 		break;
 	}
 	return hf_fail(e, HF_EINVAL, "%s is a list", p->key);

@@ -3,6 +3,7 @@ libbase_a_SOURCES = \
 	base/arena.c base/arena.h base/backoff.c base/backoff.h \
 	base/budget.c base/budget.h \
 	base/buf.c base/buf.h base/check.c base/check.h \
+	base/class.c base/class.def base/class.h \
 	base/clock.c base/clock.h base/counters.def \
 	base/conf.c base/conf.h base/conf_build.c base/conf_int.h \
 	base/conf_raw.c base/conf_secret.c base/conf_text.c base/conf_value.c \

@@ -50,7 +50,8 @@ hf_param_find(const char *block, const char *key)
 bool
 hf_param_is_list(const struct hf_param *p)
 {
-	return p->type == HF_PARAM_LISTEN || p->type == HF_PARAM_TARGETS;
+	return p->type == HF_PARAM_LISTEN || p->type == HF_PARAM_TARGETS ||
+	    p->type == HF_PARAM_ON_ERROR;
 }
 
 bool
@@ -134,6 +135,11 @@ hf_param_expected(const struct hf_param *p, char *out, size_t size)
 		break;
 	case HF_PARAM_TARGETS:
 		snprintf(out, size, "provider/model");
+		break;
+	case HF_PARAM_ON_ERROR:
+		snprintf(out, size,
+		    "an error class, = and end, next or retry, such as "
+		    "capacity=next");
 		break;
 	case HF_PARAM_SECRET_ENV:
 		snprintf(out, size, "the name of an environment variable");

@@ -18,6 +18,7 @@ enum hf_param_type {
 	HF_PARAM_WORD,	      /* char *, letters, digits and . _ - */
 	HF_PARAM_LISTEN,      /* gateway.listen */
 	HF_PARAM_TARGETS,     /* route.targets */
+	HF_PARAM_ON_ERROR,    /* route.on_error */
 	HF_PARAM_SECRET_FILE, /* char *, read from the file */
 	HF_PARAM_SECRET_ENV,  /* char *, from the environment */
 	HF_PARAM_SECRET_CRED  /* char *, from a systemd credential */

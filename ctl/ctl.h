@@ -36,6 +36,7 @@ enum hf_ctl_doc {
 	HF_CTL_DOC_WARNINGS, /* {file, warnings} */
 	HF_CTL_DOC_CONFIG,   /* {config, settings} */
 	HF_CTL_DOC_EXPLAIN,  /* a list of keys */
+	HF_CTL_DOC_ERRORS,   /* a list of error classes */
 	HF_CTL_DOC_RELOAD,
 	HF_CTL_DOC_DRAIN
 };

@@ -15,6 +15,7 @@ empty_document(enum hf_ctl_doc kind)
 	case HF_CTL_DOC_TIMELINE:
 	case HF_CTL_DOC_PROVIDERS:
 	case HF_CTL_DOC_EXPLAIN:
+	case HF_CTL_DOC_ERRORS:
 		return json_array();
 	case HF_CTL_DOC_SESSION:
 		return json_pack("{s:n, s:[], s:[], s:[]}", "session", "turns",
@@ -160,6 +161,8 @@ hf_gather_data(void *gather, json_t *data)
 		return put_element(g->doc, data, "provider");
 	case HF_CTL_DOC_EXPLAIN:
 		return put_element(g->doc, data, "key");
+	case HF_CTL_DOC_ERRORS:
+		return put_element(g->doc, data, "class");
 	case HF_CTL_DOC_KEY:
 		return put_object(g->doc, data, "key");
 	case HF_CTL_DOC_RELOAD:
@@ -204,6 +207,7 @@ hf_gather_whole(const struct hf_gather *g)
 	case HF_CTL_DOC_PROVIDERS:
 	case HF_CTL_DOC_WARNINGS:
 	case HF_CTL_DOC_EXPLAIN:
+	case HF_CTL_DOC_ERRORS:
 		break;
 	}
 	return true;

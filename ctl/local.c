@@ -1,6 +1,6 @@
 /*
- * The configuration looked at by holdfastctl itself: config check, config
- * explain.
+ * What holdfastctl knows by itself: config check, config explain, explain
+ * errors.
  */
 #include <config.h>
 
@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/class.h"
 #include "base/conf_show.h"
 #include "base/log.h"
 
@@ -124,4 +125,45 @@ hf_ctl_config_explain(const struct hf_ctl *ctl, hf_ctl_data_fn fn, void *arg,
 		    ctl->operand, near);
 	return hf_ctl_fault(
 	    fault, HF_EXIT_NOTFOUND, "there is no key %s", ctl->operand);
+}
+
+/* --- explain errors ------------------------------------------------------- */
+
+static json_t *
+explain_answer(enum hf_answer_id id)
+{
+	const struct hf_answer_error *a = hf_answer_error(id);
+
+	return json_pack("{s:i, s:s, s:s}", "status", a->status, "type",
+	    a->type, "code", a->code);
+}
+
+static json_t *
+explain_class(const struct hf_class_row *r)
+{
+	static const char *const next[] = {
+		[HF_ACTION_END] = "no",
+		[HF_ACTION_NEXT] = "yes",
+		[HF_ACTION_RETRY] = "yes",
+		[HF_ACTION_FIRST] = "not after the first",
+	};
+
+	return json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:s}}",
+	    "class", "class", r->name, "action", hf_action_name(r->action),
+	    "same_target", r->action == HF_ACTION_RETRY ? "after a wait" : "no",
+	    "next_target", next[r->action], "breaker",
+	    hf_breaker_count_name(r->breaker), "metric", r->name, "answer",
+	    explain_answer(r->answer), "answer_special",
+	    r->all == r->answer ? json_null() : explain_answer(r->all),
+	    "meaning", r->meaning);
+}
+
+int
+hf_ctl_explain_errors(hf_ctl_data_fn fn, void *arg, struct hf_ctl_fault *fault)
+{
+	struct sink s = { .fn = fn, .arg = arg };
+
+	for (unsigned c = HF_CLASS_NONE + 1; c < HF_N_CLASS; c++)
+		put(&s, explain_class(hf_class_row((enum hf_class)c)));
+	return s.rc == 0 ? 0 : no_memory(fault);
 }

@@ -13,6 +13,8 @@ int hf_ctl_config_check(const struct hf_ctl *ctl, hf_ctl_data_fn fn, void *arg,
     struct hf_ctl_fault *fault) HF_MUST_CHECK;
 int hf_ctl_config_explain(const struct hf_ctl *ctl, hf_ctl_data_fn fn,
     void *arg, struct hf_ctl_fault *fault) HF_MUST_CHECK;
+int hf_ctl_explain_errors(
+    hf_ctl_data_fn fn, void *arg, struct hf_ctl_fault *fault) HF_MUST_CHECK;
 /* The commands that can do without a daemon, from the database itself. */
 int hf_ctl_offline(const struct hf_ctl *ctl, hf_ctl_data_fn fn, void *arg,
     struct hf_ctl_fault *fault) HF_MUST_CHECK;

@@ -44,6 +44,7 @@ const struct hf_ctl_command hf_ctl_commands[] = {
 	{ "config.check", "file", "[FILE]", 0, 0, HF_CTL_DOC_WARNINGS },
 	{ "config.show", NULL, NULL, 0, 0, HF_CTL_DOC_CONFIG },
 	{ "config.explain", "key", "KEY", 0, 0, HF_CTL_DOC_EXPLAIN },
+	{ "explain.errors", NULL, NULL, 0, 0, HF_CTL_DOC_ERRORS },
 	{ "reload", NULL, NULL, 0, 0, HF_CTL_DOC_RELOAD },
 	{ "drain", NULL, NULL, HF_CTL_WAIT, 0, HF_CTL_DOC_DRAIN },
 };

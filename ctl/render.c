@@ -121,6 +121,7 @@ hf_ctl_render_ids(
 	case HF_CTL_DOC_WARNINGS:
 	case HF_CTL_DOC_CONFIG:
 	case HF_CTL_DOC_EXPLAIN:
+	case HF_CTL_DOC_ERRORS:
 	case HF_CTL_DOC_RELOAD:
 	case HF_CTL_DOC_DRAIN:
 		break;

@@ -341,6 +341,47 @@ hf_ctl_text_explain(json_t *doc, FILE *out)
 	return print(&b, out);
 }
 
+static const struct hf_ctl_column error_columns[] = {
+	{ "CLASS", "class", HF_CTL_TEXT_CELL },
+	{ "SAME TARGET", "same_target", HF_CTL_TEXT_CELL },
+	{ "NEXT TARGET", "next_target", HF_CTL_TEXT_CELL },
+	{ "BREAKER", "breaker", HF_CTL_TEXT_CELL },
+	{ "CLIENT", "client", HF_CTL_TEXT_CELL },
+	{ "IF ALL LIMITED/LATE", "client_special", HF_CTL_TEXT_CELL },
+	{ "WHAT", "meaning", HF_CTL_TEXT_CELL },
+};
+
+/* "503 no_target" */
+static int
+put_answer(json_t *row, const char *from, const char *to)
+{
+	json_t *a = json_object_get(row, from);
+	int64_t status = json_integer_value(json_object_get(a, "status"));
+	const char *code = json_string_value(json_object_get(a, "code"));
+
+	if (!json_is_object(a))
+		return 0;
+	return json_object_set_new(row, to,
+	    status == 0 ? json_string("the provider's") :
+			  json_sprintf("%d %s", (int)status, code));
+}
+
+int
+hf_ctl_text_errors(const struct hf_ctl *ctl, json_t *doc, FILE *out)
+{
+	json_t *v;
+	size_t i;
+
+	json_array_foreach(doc, i, v)
+	{
+		if (put_answer(v, "answer", "client") != 0 ||
+		    put_answer(v, "answer_special", "client_special") != 0)
+			return -1;
+	}
+	return hf_ctl_table(error_columns, hf_countof(error_columns), doc,
+	    !ctl->no_headers, out);
+}
+
 /* --- reload and drain ----------------------------------------------------- */
 
 int

@@ -22,6 +22,7 @@ int hf_ctl_text_providers(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_warnings(json_t *doc, FILE *out);
 int hf_ctl_text_config(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_explain(json_t *doc, FILE *out);
+int hf_ctl_text_errors(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_reload(json_t *doc, FILE *out);
 int hf_ctl_text_drain(json_t *doc, FILE *out);
 

@@ -390,6 +390,8 @@ hf_ctl_render_text(
 		return hf_ctl_text_config(ctl, doc, out);
 	case HF_CTL_DOC_EXPLAIN:
 		return hf_ctl_text_explain(doc, out);
+	case HF_CTL_DOC_ERRORS:
+		return hf_ctl_text_errors(ctl, doc, out);
 	case HF_CTL_DOC_RELOAD:
 		return hf_ctl_text_reload(doc, out);
 	case HF_CTL_DOC_DRAIN:

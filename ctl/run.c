@@ -201,6 +201,8 @@ run(const struct hf_ctl *ctl, struct hf_gather *g, struct hf_ctl_fault *fault)
 		return hf_ctl_config_check(ctl, hf_gather_data, g, fault);
 	case HF_CTL_DOC_EXPLAIN:
 		return hf_ctl_config_explain(ctl, hf_gather_data, g, fault);
+	case HF_CTL_DOC_ERRORS:
+		return hf_ctl_explain_errors(hf_gather_data, g, fault);
 	default:
 		return ask(ctl, g, fault);
 	}

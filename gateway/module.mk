@@ -14,8 +14,7 @@ libgateway_a_SOURCES += \
 	gateway/provider/anthropic_decode.c gateway/provider/anthropic_decode.h \
 	gateway/provider/anthropic_tools.c gateway/provider/anthropic_tools.h \
 	gateway/provider/api_error.c gateway/provider/api_error.h \
-	gateway/provider/class.c gateway/provider/class.def \
-	gateway/provider/decoder.c gateway/provider/decoder.h \
+	gateway/provider/decoder.c gateway/provider/decoder.h gateway/provider/finish.c \
 	gateway/provider/headers.c gateway/provider/headers.h \
 	gateway/provider/history.c gateway/provider/history.h \
 	gateway/provider/openai.c \

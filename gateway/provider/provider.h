@@ -9,21 +9,11 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/class.h"
 #include "base/conf.h"
 #include "base/err.h"
 #include "gateway/json/scan.h"
 #include "store/store.h"
-
-enum hf_class {
-	HF_CLASS_NONE = 0,
-#define HF_CLASS(id, name, retry, next, status) HF_CLASS_##id,
-#include "gateway/provider/class.def"
-#undef HF_CLASS
-};
-
-const char *hf_class_name(enum hf_class c); /* "ok" for NONE */
-bool hf_class_retry(enum hf_class c);
-bool hf_class_next(enum hf_class c);
 
 /*
  * Bodies of items (UTF-8 JSON text, made by gateway/turn/items.c):

@@ -16,37 +16,33 @@ static void
 count_failure(const struct hf_turn *t, enum hf_class cls)
 {
 	static const enum hf_counter c[] = {
-		[HF_CLASS_CALLER] = HF_C_attempts_caller,
-		[HF_CLASS_POLICY] = HF_C_attempts_policy,
-		[HF_CLASS_CONTEXT] = HF_C_attempts_context,
-		[HF_CLASS_AUTH] = HF_C_attempts_auth,
-		[HF_CLASS_CAPACITY] = HF_C_attempts_capacity,
-		[HF_CLASS_PROVIDER] = HF_C_attempts_provider,
-		[HF_CLASS_NETWORK] = HF_C_attempts_network,
-		[HF_CLASS_GATEWAY] = HF_C_attempts_gateway,
+#define HF_CLASS(id, name, action, breaker, answer, all, meaning) \
+	[HF_CLASS_##id] = HF_C_attempts_##name,
+#define HF_ANSWER(id, status, type, code)
+#include "base/class.def"
+#undef HF_CLASS
+#undef HF_ANSWER
 	};
 
 	hf_count(t->env->shm, c[cls], 1);
 }
 
-/* Tell the client in the provider's own words: the request was wrong. */
+/* Tell the client in the provider's own words: the request was wrong.  What
+ * clients match on is ours where dialects have other words. */
 static void
-fail_caller(struct hf_turn *t, const struct outcome *o)
+fail_caller(
+    struct hf_turn *t, const struct hf_answer_error *a, const struct outcome *o)
 {
-	int status = o->http_status >= 400 && o->http_status < 500 ?
-	    o->http_status :
-	    400;
-	const char *code = "invalid_request";
+	bool own = a->status == 0;
+	int status = !own				  ? a->status :
+	    o->http_status >= 400 && o->http_status < 500 ? o->http_status :
+							    400;
+	const char *code = a->code;
 	char text[480];
 
 	hf_buf_reset(&t->code);
 	hf_buf_putstr(&t->code, hf_buf_str(&o->code));
-	/* What clients match on is ours where dialects have other words. */
-	if (o->cls == HF_CLASS_POLICY)
-		code = "content_policy_violation";
-	else if (o->cls == HF_CLASS_CONTEXT)
-		code = "context_length_exceeded";
-	else if (t->code.size > 0 && hf_buf_ok(&t->code) &&
+	if (own && t->code.size > 0 && hf_buf_ok(&t->code) &&
 	    memchr(t->code.data, '\0', t->code.size) == NULL)
 		code = t->code.data;
 	snprintf(text, sizeof(text), "%.*s", (int)o->message.size,
@@ -54,7 +50,7 @@ fail_caller(struct hf_turn *t, const struct outcome *o)
 	hf_buf_reset(&t->param);
 	hf_buf_putstr(&t->param, hf_buf_str(&o->param));
 	t->drop = true;
-	turn_fail(t, status, "invalid_request_error", code, "%s",
+	turn_fail(t, status, a->type, code, "%s",
 	    text[0] != '\0' ? text : "the provider refused the request");
 }
 
@@ -62,6 +58,8 @@ static void
 give_up(
     struct hf_turn *t, const struct hf_plan_step *s, const struct outcome *o)
 {
+	const struct hf_answer_error *a = hf_answer_error(s->answer);
+
 	t->error_class = hf_class_name(o->cls);
 	if (t->started) {
 		turn_fail(t, 502, "server_error", "stream_interrupted",
@@ -70,25 +68,26 @@ give_up(
 		    t->n_attempt, o->reason);
 		return;
 	}
-	if (s->caller) {
-		fail_caller(t, o);
+	if (s->answer == HF_ANSWER_WORDS || s->answer == HF_ANSWER_CONTENT ||
+	    s->answer == HF_ANSWER_WINDOW) {
+		fail_caller(t, a, o);
 		return;
 	}
 	t->failure.retry_after_ms = s->retry_after_ms >= 0 ? s->retry_after_ms :
-	    s->status == 504				   ? -1 :
+	    s->answer == HF_ANSWER_LATE			   ? -1 :
 							     1000;
-	if (s->status == 429)
-		turn_fail(t, 429, "rate_limit_error", "rate_limit_exceeded",
+	if (s->answer == HF_ANSWER_LIMITED)
+		turn_fail(t, a->status, a->type, a->code,
 		    "every provider of this model is rate limited "
 		    "(%u attempts)",
 		    t->n_attempt);
-	else if (s->status == 504)
-		turn_fail(t, 504, "server_error", "deadline_exceeded",
+	else if (s->answer == HF_ANSWER_LATE)
+		turn_fail(t, a->status, a->type, a->code,
 		    "no provider of this model answered in time "
 		    "(%u attempts)",
 		    t->n_attempt);
 	else
-		turn_fail(t, s->status, "server_error", "no_target",
+		turn_fail(t, a->status, a->type, a->code,
 		    "no provider of this model could answer "
 		    "(%u attempts, last: %s)",
 		    t->n_attempt, o->reason);

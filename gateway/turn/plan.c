@@ -21,6 +21,10 @@ hf_plan_init(
 		.deadline_us = deadline_us,
 		.rnd = hf_backoff_random,
 	};
+	for (unsigned c = 0; c < HF_N_CLASS; c++)
+		p->action[c] = r->on_error[c] != HF_ACTION_DEFAULT ?
+		    (enum hf_action)r->on_error[c] :
+		    hf_class_row((enum hf_class)c)->action;
 }
 
 static int
@@ -68,13 +72,28 @@ hf_plan_begin(struct hf_plan *p, unsigned t)
 	return call(p, t);
 }
 
-/* The status that says what happened to every target. */
+/* May a target that failed last with this class be asked again? */
+static bool
+is_retried(const struct hf_plan *p, enum hf_class c)
+{
+	return p->action[c] == HF_ACTION_RETRY;
+}
+
+static enum hf_answer_id
+answer_of(enum hf_class c, bool limited_or_late)
+{
+	const struct hf_class_row *row = hf_class_row(c);
+
+	return limited_or_late ? row->all : row->answer;
+}
+
+/* The error that says what happened to every target. */
 static struct hf_plan_step
 give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 {
 	struct hf_plan_step s = { .kind = HF_PLAN_GIVE_UP,
 		.retry_after_ms = -1 };
-	unsigned limited = 0, late = 0, context = 0;
+	unsigned limited = 0, late = 0, same = 0;
 
 	for (unsigned i = 0; i < p->n_target; i++) {
 		const struct hf_plan_target *t = &p->target[i];
@@ -82,20 +101,17 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 
 		limited += t->limited;
 		late += t->timed_out;
-		context += t->last == HF_CLASS_CONTEXT;
+		same += t->last == p->target[0].last;
 		if (t->not_before_us > now_us &&
 		    (s.retry_after_ms < 0 || left < s.retry_after_ms))
 			s.retry_after_ms = left;
 	}
-	s.caller = context == p->n_target;
-	if (s.caller)
-		s.status = 400;
-	else if (limited == p->n_target)
-		s.status = 429;
-	else if (no_time || late == p->n_target)
-		s.status = 504;
-	else
-		s.status = 503;
+	s.answer = same < p->n_target ?
+	    HF_ANSWER_NOBODY :
+	    answer_of(p->target[0].last,
+		limited == p->n_target || late == p->n_target);
+	if (no_time && s.answer == HF_ANSWER_NOBODY)
+		s.answer = HF_ANSWER_LATE;
 	return s;
 }
 
@@ -108,7 +124,7 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	bool any = false;
 
 	for (unsigned i = 0; i < p->n_target; i++) {
-		if (!hf_class_retry(p->target[i].last))
+		if (!is_retried(p, p->target[i].last))
 			continue;
 		any = true;
 		left_ms = (p->target[i].not_before_us - now_us + 999) / 1000;
@@ -127,7 +143,7 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	return s;
 }
 
-/* The caller's own fault, told by the first provider that was asked; a later
+/* The caller's own fault is told by the first provider that was asked; a later
  * target's 400 is our translation's fault. */
 bool
 hf_plan_is_final(
@@ -135,8 +151,8 @@ hf_plan_is_final(
 {
 	bool first = t == 0 && p->target[t].last == HF_CLASS_NONE;
 
-	return f->cls == HF_CLASS_POLICY ||
-	    (f->cls == HF_CLASS_CALLER && first);
+	return p->action[f->cls] == HF_ACTION_END ||
+	    (p->action[f->cls] == HF_ACTION_FIRST && first);
 }
 
 int
@@ -181,8 +197,8 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 		return give_up(p, now_us, true);
 	if (final)
 		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
-			.caller = true,
-			.retry_after_ms = -1 };
+			.answer = answer_of(f->cls, f->limited || f->timed_out),
+			.retry_after_ms = f->hint_ms };
 	next = next_target(p, now_us);
 	if (next >= 0)
 		return call(p, (unsigned)next);
@@ -195,7 +211,7 @@ hf_plan_resume(struct hf_plan *p, int64_t now_us)
 	int next;
 
 	for (unsigned i = 0; i < p->n_target; i++)
-		p->target[i].tried = !hf_class_retry(p->target[i].last);
+		p->target[i].tried = !is_retried(p, p->target[i].last);
 	next = next_target(p, now_us);
 	if (next < 0)
 		return wait_or_give_up(p, now_us);

@@ -30,6 +30,7 @@ struct hf_plan {
 	unsigned max_waits;
 	int64_t unit_ms, cap_ms;
 	int64_t deadline_us; /* monotonic */
+	enum hf_action action[HF_N_CLASS];
 	hf_random_fn rnd;
 	void *rnd_arg;
 };
@@ -46,12 +47,10 @@ enum hf_plan_kind { HF_PLAN_CALL, HF_PLAN_WAIT, HF_PLAN_GIVE_UP };
 
 struct hf_plan_step {
 	enum hf_plan_kind kind;
-	unsigned target;	/* CALL */
-	int64_t wait_ms;	/* WAIT */
-	int status;		/* GIVE_UP: for the client; 0: that of
-				 * the caller error */
-	int64_t retry_after_ms; /* GIVE_UP with 429: least hint; -1 */
-	bool caller;		/* GIVE_UP: tell the provider's words */
+	unsigned target;	  /* CALL */
+	int64_t wait_ms;	  /* WAIT */
+	enum hf_answer_id answer; /* GIVE_UP: for the client */
+	int64_t retry_after_ms;	  /* GIVE_UP: least hint; -1 */
 };
 
 void hf_plan_init(

@@ -542,6 +542,23 @@ test_streams_refused(void **state)
 	    "t.conf:2: target.prefill: "
 	    "unusable value 'yes'; expected none, plain, vllm, mistral, "
 	    "deepseek or partial");
+	bad(PROVIDER
+	    "route r { targets = {p/m}\non_error = {\"capacity=next\",\n"
+	    "\"capacty=end\"} }",
+	    "t.conf:4: route.on_error: no error class; expected caller, "
+	    "policy, "
+	    "context, auth, capacity, provider, network or gateway, and =");
+	bad(PROVIDER "route r { targets = {p/m}\non_error = {capacity} }",
+	    "t.conf:3: route.on_error: no error class; expected caller, "
+	    "policy, "
+	    "context, auth, capacity, provider, network or gateway, and =");
+	bad(PROVIDER
+	    "route r { targets = {p/m}\non_error = {\"policy=first\"} }",
+	    "t.conf:3: route.on_error: unusable action; expected end, next or "
+	    "retry after the =");
+	bad(PROVIDER "route r { targets = {p/m}\n"
+		     "on_error = {\"auth=end\", \"auth=end\"} }",
+	    "t.conf:3: route.on_error: the same error class twice");
 	bad(PROVIDER "route r { targets = {p/m}\nrelease = words }",
 	    "t.conf:3: route.release: unusable value 'words'; expected word, "
 	    "token or clause");

@@ -675,11 +675,6 @@ test_classes(void **state)
 	(void)state;
 	assert_string_equal(hf_class_name(HF_CLASS_NONE), "ok");
 	assert_string_equal(hf_class_name(HF_CLASS_CAPACITY), "capacity");
-	assert_true(hf_class_retry(HF_CLASS_NETWORK));
-	assert_true(hf_class_next(HF_CLASS_AUTH));
-	assert_false(hf_class_retry(HF_CLASS_AUTH));
-	assert_false(hf_class_next(HF_CLASS_CALLER));
-	assert_false(hf_class_next(HF_CLASS_NONE));
 }
 
 int

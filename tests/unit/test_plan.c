@@ -78,10 +78,11 @@ test_caller_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
-	assert_true(s.caller);
+	assert_int_equal(s.answer, HF_ANSWER_WORDS);
 	p = plan(2, 60);
 	s = failed(&p, 0, HF_CLASS_POLICY, 1);
-	assert_true(s.kind == HF_PLAN_GIVE_UP && s.caller);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.answer, HF_ANSWER_CONTENT);
 }
 
 /* A 400 from a later target is our translation's fault: go on. */
@@ -115,7 +116,7 @@ test_waits_grow(void **state)
 	}
 	s = failed(&p, 0, HF_CLASS_PROVIDER, 1);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
-	assert_int_equal(s.status, 503);
+	assert_int_equal(s.answer, HF_ANSWER_NOBODY);
 	assert_int_equal(p.attempts, 6);
 }
 
@@ -162,12 +163,12 @@ test_deadline(void **state)
 	/* 1 s left, 1.5 s to wait: no use. */
 	s = failed(&p, 0, HF_CLASS_PROVIDER, 1);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
-	assert_int_equal(s.status, 504);
+	assert_int_equal(s.answer, HF_ANSWER_LATE);
 	/* Past it, no target is called any more. */
 	p = plan(2, 2);
 	s = failed(&p, 0, HF_CLASS_PROVIDER, 3);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
-	assert_int_equal(s.status, 504);
+	assert_int_equal(s.answer, HF_ANSWER_LATE);
 }
 
 static void
@@ -182,22 +183,21 @@ test_status(void **state)
 	(void)state;
 	limited(&p, 0, 9000);
 	s = limited(&p, 1, 5000);
-	assert_int_equal(s.status, 429);
+	assert_int_equal(s.answer, HF_ANSWER_LIMITED);
 	assert_int_equal(s.retry_after_ms, 5000);
 	p = plan(2, 60);
 	failed(&p, 0, HF_CLASS_CONTEXT, 1);
 	s = failed(&p, 1, HF_CLASS_CONTEXT, 1);
-	assert_int_equal(s.status, 400);
-	assert_true(s.caller);
+	assert_int_equal(s.answer, HF_ANSWER_WINDOW);
 	p = plan(2, 60);
 	failed(&p, 0, HF_CLASS_AUTH, 1);
 	s = failed(&p, 1, HF_CLASS_AUTH, 1);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
-	assert_int_equal(s.status, 503);
+	assert_int_equal(s.answer, HF_ANSWER_NOBODY);
 	p = plan(2, 2);
 	hf_plan_failed(&p, 0, &late, 1 * SEC);
 	s = hf_plan_failed(&p, 1, &late, 1 * SEC);
-	assert_int_equal(s.status, 504);
+	assert_int_equal(s.answer, HF_ANSWER_LATE);
 	/* Overloaded is not rate limited. */
 	p = plan(2, 2);
 	limited(&p, 0, 9000);
@@ -205,7 +205,7 @@ test_status(void **state)
 	    &(struct hf_plan_failure){
 		.cls = HF_CLASS_CAPACITY, .hint_ms = 5000 },
 	    1 * SEC);
-	assert_int_equal(s.status, 503);
+	assert_int_equal(s.answer, HF_ANSWER_NOBODY);
 }
 
 /* Targets whose failure waiting cannot mend are not asked again. */
@@ -320,7 +320,7 @@ test_caller_beside(void **state)
 	failed_beside(&p, 1, HF_CLASS_CALLER);
 	s = failed(&p, 0, HF_CLASS_CALLER, 1);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
-	assert_true(s.caller);
+	assert_int_equal(s.answer, HF_ANSWER_WORDS);
 	p = plan(3, 60);
 	assert_int_equal(hf_plan_beside(&p, SEC), 1);
 	failed_beside(&p, 0, HF_CLASS_PROVIDER);

@@ -14,6 +14,11 @@ tests_unit_test_items_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_chat_request_SOURCES = tests/unit/test_chat_request.c
 tests_unit_test_chat_request_LDADD = $(TURN_TEST_LDADD)
 
+check_PROGRAMS += tests/unit/test_class
+TESTS += tests/unit/test_class
+tests_unit_test_class_SOURCES = tests/unit/test_class.c
+tests_unit_test_class_LDADD = $(TURN_TEST_LDADD)
+
 check_PROGRAMS += tests/unit/test_splice tests/unit/test_splice_sweep \
 	tests/unit/test_release tests/unit/test_progress
 TESTS += tests/unit/test_splice tests/unit/test_splice_sweep \
