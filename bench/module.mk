@@ -42,7 +42,7 @@ continuitybench_LDADD = $(BENCH_LIBS)
 
 # Throughput and latency against nginx; see docs/perf.md.
 EXTRA_DIST += bench/perf/run.py bench/perf/machine.py bench/perf/targets.py \
-	bench/perf/streams.py \
+	bench/perf/streams.py bench/perf/handover.py \
 	docs/perf.md
 noinst_PROGRAMS += bench/perf/perfmock bench/perf/perfload
 bench_perf_perfmock_SOURCES = bench/perf/mock.c

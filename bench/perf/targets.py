@@ -63,6 +63,7 @@ HOLDFAST = """gateway {
 	workers = %(workers)d
 	stateless = "memory"
 	synchronous = "%(synchronous)s"
+	handover = "%(handover)s"
 	log_level = "warn"
 }
 provider "mock" {
@@ -211,7 +212,7 @@ class Nginx(Process):
 class Holdfast(Process):
     def __init__(self, program, upstream, directory, workers=1,
                  cpus=PROXY_CPU, synchronous="full",
-                 upstream_stream="client", extra=""):
+                 upstream_stream="client", extra="", handover="auto"):
         self.dir = os.path.join(directory, "hf.%d" % time.monotonic_ns())
         os.mkdir(self.dir)
         self.port = free_port()
@@ -220,7 +221,8 @@ class Holdfast(Process):
             f.write(HOLDFAST % {
                 "workers": workers, "dir": self.dir, "port": self.port,
                 "upstream": upstream, "synchronous": synchronous,
-                "upstream_stream": upstream_stream, "extra": extra})
+                "upstream_stream": upstream_stream, "extra": extra,
+                "handover": handover})
         super().__init__([program, "-c", conf], cpus, self.dir + "/out")
         self.wait_port(self.port)
         self._wait_ready(workers)
