@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #define EVENT_STREAM "text/event-stream; charset=utf-8"
 #define N_HEADERS 10
@@ -20,11 +21,9 @@ struct chat {
 	struct hf_sink *sink;
 	struct hf_turn *turn;
 	bool stream, include_usage;
-	/* Wall time that all chunks say; 0: as the turn says it.  Once a chunk
-	 * has left, the state that our successor is given (hf_sink_state()):
-	 * it knows then that the first chunk has left, and says the same. */
-	int64_t created_s;
+	int64_t created_s;	     /* wall time that all chunks say */
 	bool first;		     /* 'out' begins with the first chunk */
+	uint32_t state;		     /* for our successor, see below */
 	struct hf_delivered told;    /* of the answer, so far */
 	struct hf_progress progress; /* what the client has of it */
 	struct hf_buf head;	     /* of every chunk, up to the delta */
@@ -38,6 +37,41 @@ chat_free(struct chat *c)
 	hf_buf_free(&c->head);
 	hf_buf_free(&c->out);
 	free(c);
+}
+
+/*
+ * What a successor must know of a stream that has begun, for hf_sink_state():
+ * whether the first chunk, that of the role, has left, and what all chunks
+ * say: the target that is named, and the time, of which the low bits will do
+ * for some months.
+ */
+#define STATE_FIRST_SENT 0x80000000u
+#define STATE_TARGET_SHIFT 26 /* number + 1 */
+#define STATE_TARGET_MASK 0x1fu
+#define STATE_TIME_MASK ((1u << STATE_TARGET_SHIFT) - 1)
+
+static uint32_t
+state_of(const struct hf_turn_info *i, int64_t created_s)
+{
+	return (i->first_target + 1) << STATE_TARGET_SHIFT |
+	    ((uint32_t)created_s & STATE_TIME_MASK);
+}
+
+/* The one that is nearest to now. */
+static int64_t
+state_time(uint32_t state)
+{
+	int64_t now = hf_wall_us() / 1000000;
+	int64_t ago = (now - (int64_t)state) & STATE_TIME_MASK;
+
+	return ago <= STATE_TIME_MASK / 2 ? now - ago :
+					    now - ago + STATE_TIME_MASK + 1;
+}
+
+static int
+state_target(uint32_t state)
+{
+	return (int)(state >> STATE_TARGET_SHIFT & STATE_TARGET_MASK) - 1;
 }
 
 /* --- pieces ---------------------------------------------------------------*/
@@ -197,7 +231,7 @@ send_out(struct chat *c)
 	if (hf_buf_ok(&c->out)) {
 		send_bytes(c, hf_buf_str(&c->out));
 		if (c->first)
-			hf_sink_state(c->sink, (uint32_t)c->created_s);
+			hf_sink_state(c->sink, c->state | STATE_FIRST_SENT);
 		c->first = false;
 	}
 	hf_buf_reset(&c->out);
@@ -221,9 +255,13 @@ chat_start(void *arg, const struct hf_turn_info *i)
 	add_header(&h, "Cache-Control", "no-cache");
 	hf_sink_start(c->sink, 200, h.h, h.n, EVENT_STREAM);
 	hf_buf_puts(&c->head, "data: ");
-	c->first = c->created_s == 0;
-	if (c->first)
+	if (c->created_s == 0)
 		c->created_s = i->created_s;
+	c->first = (c->state & STATE_FIRST_SENT) == 0;
+	if (c->first) {
+		c->state = state_of(i, c->created_s);
+		hf_sink_state(c->sink, c->state);
+	}
 	put_identity(&c->head, i, c->created_s, "chat.completion.chunk");
 	hf_buf_puts(&c->head, ",\"choices\":[{\"index\":0,\"delta\":");
 	if (!c->first)
@@ -468,7 +506,10 @@ resume(struct chat *c, struct hf_turn_input *in, const struct hf_resumed *was)
 	r->text = hf_arena_dup(in->arena, was->text);
 	if (r->text.p == NULL)
 		r->text = HF_STR_NONE; /* it will not be gone on with */
-	c->created_s = was->state;
+	r->first_target = state_target(was->state);
+	c->state = was->state;
+	if (was->state != 0)
+		c->created_s = state_time(was->state);
 	resume_progress(c, r);
 }
 

@@ -331,7 +331,7 @@ turn_begin_response(struct hf_turn *t)
 		return;
 	turn_note_id(t);
 	t->begun = true;
-	t->first_target = t->target;
+	t->first_target = turn_first_target(t);
 	turn_get_info(t, &info);
 	t->surface->start(t->surface_arg, &info);
 }

@@ -44,6 +44,25 @@ static const struct hf_sm_state states[] = {
 
 static void log_turn(const struct hf_turn *t);
 
+/* Is it known which target the response names that another process began? */
+static bool
+knows_first(const struct hf_turn *t)
+{
+	const struct hf_turn_resumed *r = &t->in.resumed;
+
+	return r->begun && r->first_target >= 0 &&
+	    (unsigned)r->first_target < t->in.route->n_target;
+}
+
+unsigned
+turn_first_target(const struct hf_turn *t)
+{
+	if (t->begun)
+		return t->first_target;
+	return knows_first(t) ? (unsigned)t->in.resumed.first_target :
+				t->target;
+}
+
 /* The same in every chunk of a stream. */
 static const char *
 reported_model(const struct hf_turn *t)
@@ -53,16 +72,33 @@ reported_model(const struct hf_turn *t)
 
 	if (r->reported_model == HF_REPORT_ROUTE)
 		return r->name;
-	if (t->replay_target != NULL) { /* provider/model */
-		slash = strchr(t->replay_target, '/');
+	if (t->replay_target != NULL && !knows_first(t)) {
+		slash = strchr(t->replay_target, '/'); /* provider/model */
 		return slash != NULL ? slash + 1 : t->replay_target;
 	}
-	return r->target[t->begun ? t->first_target : t->target]->model;
+	return r->target[turn_first_target(t)]->model;
+}
+
+/* Did the response begin with the name of another target? */
+static bool
+is_switched(const struct hf_turn *t, const char *target)
+{
+	if (!t->begun)
+		return false;
+	if (t->in.resumed.begun)
+		return !knows_first(t) ||
+		    strcmp(t->in.route->target[t->first_target]->name,
+			target) != 0;
+	return t->first_target != t->target;
 }
 
 void
 turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 {
+	const char *target = t->replay_target != NULL ?
+	    t->replay_target :
+	    t->in.route->target[t->target]->name;
+
 	*i = (struct hf_turn_info){
 		.told = { .session_row = t->session_row,
 		    .turn_row =
@@ -71,14 +107,11 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		.session = t->session.s[0] != '\0' ? t->session.s : NULL,
 		.turn = t->id.s,
 		.model = reported_model(t),
-		.target = t->replay_target != NULL ?
-		    t->replay_target :
-		    t->in.route->target[t->target]->name,
+		.target = target,
 		.history = t->adopted ? NULL : hf_align_name(t->how),
 		.attempts = t->n_attempt,
-		/* Which one the headers named is known to who made them. */
-		.switched = t->begun &&
-		    (t->first_target != t->target || t->in.resumed.begun),
+		.first_target = turn_first_target(t),
+		.switched = is_switched(t, target),
 		.repairs = t->in.repairs,
 		.created_s = t->created_us / 1000000,
 	};

@@ -48,6 +48,7 @@ struct hf_turn_env {
 struct hf_turn_resumed {
 	struct hf_id turn;
 	bool begun;	    /* the client has a beginning of the response */
+	int first_target;   /* that it names; -1: not known */
 	bool poisoned;	    /* processes died of it: do not try again */
 	uint64_t text_size; /* bytes of text that were told */
 	struct hf_str text; /* the last of them */
@@ -109,7 +110,8 @@ struct hf_turn_info {
 	const char *history; /* what was assumed of the list; NULL:
 			      * who knew it died */
 	unsigned attempts;
-	bool switched; /* the headers named another target */
+	unsigned first_target; /* of the route: what headers and model name */
+	bool switched;	       /* the headers named another target */
 	unsigned repairs;
 	int64_t created_s; /* wall time */
 };

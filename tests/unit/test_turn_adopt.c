@@ -22,7 +22,8 @@ static const char conf[] =
     "gateway { flush_ms = 5 }\n"
     "provider o { dialect = openai base_url = http://o prefill = plain }\n"
     "provider p { dialect = openai base_url = http://p prefill = plain }\n"
-    "route m { targets = {\"o/x\", \"p/y\"} max_retries = 0 }\n"
+    "route m { targets = {\"o/x\", \"p/y\"} max_retries = 0 "
+    "reported_model = target }\n"
     "route off { targets = {\"o/x\"} max_retries = 0 }\n"
     "route beats { targets = {\"o/x\"} heartbeat_ms = 100 }\n";
 
@@ -35,7 +36,9 @@ static const char conf[] =
 /* What the providers do; the first call is the dead worker's. */
 struct world {
 	struct rig old, heir;
-	size_t cut; /* of the first answer, which hangs then; 0: all of it */
+	size_t cut;    /* of the first answer, which hangs then; 0: all */
+	size_t second; /* if not 0: it breaks off, and the second one hangs
+			* here */
 	const char *first_wire; /* or this one */
 	const char *next_wire;
 	unsigned asked;
@@ -88,11 +91,14 @@ provide(
 	else
 		wire_of((struct hf_str){ &TEXT[from], strlen(TEXT) - from },
 		    &out->bytes);
-	if (n > 0 || w->cut == 0)
+	if (n > (w->second > 0) || w->cut == 0)
 		return;
+	if (n == 1)
+		w->cut = w->second;
 	if (w->cut < out->bytes.size)
 		out->bytes.size = w->cut;
-	out->hang = true;
+	out->cut = n == 0 && w->second > 0;
+	out->hang = !out->cut;
 }
 
 static void
@@ -246,6 +252,38 @@ streams_go_on(void **state)
 		}
 	print_message("%u deaths\n", runs);
 	assert_true(runs > 100);
+}
+
+/* The stream broke off before, and the next target was going on with it: that
+ * one goes on, and all chunks name the one that began. */
+static void
+second_target_goes_on(void **state)
+{
+	static struct world w;
+	struct rig_heard h;
+	unsigned at;
+
+	(void)state;
+	open_world(&w, true);
+	w.cut = wire_size() / 2;
+	w.second = wire_size() / 3;
+	rig_ask(&w.old, &w.was, "s", HF_STR(STREAM));
+	while (w.asked < 2)
+		rig_step(&w.old);
+	rig_step(&w.old);
+	rig_kill(&w.old);
+	at = w.was.n_mark - 1;
+	rig_resume(&w.heir, &w.now, &w.was, at, HF_HOLD_TEXT, false);
+	rig_run(&w.heir);
+	check_whole(&w, at, "second");
+	assert_int_equal(w.asked, 3);
+	assert_string_not_equal(w.urls[1], w.urls[0]);
+	assert_string_equal(w.urls[2], w.urls[1]);
+	all_heard(&w, at, &h);
+	assert_string_equal(h.model, "x");
+	rig_unhear(&h);
+	assert_non_null(strstr(w.now.got.data, ": holdfast target=p/y"));
+	close_world(&w);
 }
 
 /* --- what is known is not enough -------------------------------------------
@@ -736,6 +774,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overlaps),
 		cmocka_unit_test(streams_go_on),
+		cmocka_unit_test(second_target_goes_on),
 		cmocka_unit_test(gaps_fail_loudly),
 		cmocka_unit_test(begun_and_not_called),
 		cmocka_unit_test(not_begun),

@@ -479,19 +479,24 @@ static void
 hear_identity(struct rig_heard *h, struct hf_json v)
 {
 	struct hf_json created = hf_json_get(v, "created");
-	struct hf_buf id;
+	struct hf_buf id, model;
 	int64_t n;
 
 	hf_buf_init(&id, 64);
+	hf_buf_init(&model, 64);
 	hf_json_decode(hf_json_get(v, "id"), &id);
+	hf_json_decode(hf_json_get(v, "model"), &model);
 	assert_true(hf_json_int(created, &n));
 	if (h->id[0] == '\0') {
 		snprintf(h->id, sizeof(h->id), "%s", id.data);
+		snprintf(h->model, sizeof(h->model), "%s", model.data);
 		h->created = n;
 	}
 	assert_string_equal(h->id, id.data);
+	assert_string_equal(h->model, model.data);
 	assert_int_equal(h->created, n);
 	hf_buf_free(&id);
+	hf_buf_free(&model);
 }
 
 static void

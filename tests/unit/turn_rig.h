@@ -104,7 +104,7 @@ struct rig_heard {
 	struct hf_buf text, error; /* code of the error event */
 	unsigned role, finish, done, n_error, events, calls, refusals;
 	int64_t created; /* of all chunks */
-	char id[64];
+	char id[64], model[64];
 };
 void rig_hear(struct hf_str bytes, struct rig_heard *h);
 void rig_unhear(struct rig_heard *h);
