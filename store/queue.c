@@ -205,7 +205,7 @@ run_from(struct hf_writer *w, struct hf_job *j)
 		if (j->out)
 			continue;
 		j->rc = j->run(w, j, &j->err);
-		if (j->rc == 0)
+		if (j->rc >= 0)
 			continue;
 		w->created = created;
 		j->out = true;

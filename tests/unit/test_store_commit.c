@@ -200,6 +200,68 @@ one_bad_job(void **state)
 	fx_close(&f);
 }
 
+struct counting {
+	struct hf_job job;
+	bool done;
+};
+
+static int
+run_counting(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
+{
+	(void)j;
+	/* 1, the rows that changed, is no failure. */
+	return hf_db_run(
+	    &w->db, HF_SQL_META_SET, e, "zi", "min_reader", (int64_t)1);
+}
+
+static void
+done_counting(struct hf_job *j)
+{
+	assert_true(j->rc >= 0);
+	hf_container_of(j, struct counting, job)->done = true;
+}
+
+static void
+keep_job(struct hf_job *j)
+{
+	(void)j;
+}
+
+/* Only what is negative is a failure, alone and in a group. */
+static void
+rows_are_no_failure(void **state)
+{
+	struct counting c = { .job = { .run = run_counting,
+				  .done = done_counting,
+				  .free = keep_job } };
+	static struct job j;
+	int64_t errors;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	errors = hf_shm_sum(&f.shm[0], HF_C_store_errors);
+	fx_sql(&f, "UPDATE meta SET num = 0 WHERE name = 'min_reader'");
+	assert_int_equal(hf_queue_put(f.st[1]->queue, &c.job, &f.e), 0);
+	fx_drain(&f, 1);
+	assert_true(c.done);
+	assert_int_equal(
+	    fx_sql(&f, "SELECT num FROM meta WHERE name = 'min_reader'"), 1);
+	fx_sql(&f, "UPDATE meta SET num = 0 WHERE name = 'min_reader'");
+	assert_int_equal(hf_shm_writer_lock(&f.shm[0], 1000, &f.e), 0);
+	c.done = false;
+	assert_int_equal(hf_queue_put(f.st[1]->queue, &c.job, &f.e), 0);
+	submit_begin(&f, &j, "s");
+	hf_shm_writer_unlock(&f.shm[0]);
+	fx_drain(&f, 1);
+	assert_true(c.done && j.done && j.rc == 0);
+	assert_int_equal(
+	    fx_sql(&f, "SELECT num FROM meta WHERE name = 'min_reader'"), 1);
+	assert_int_equal(hf_shm_sum(&f.shm[0], HF_C_store_errors), errors);
+	fx_close(&f);
+}
+
 /* In a process of its own: a group of which one job fails after it wrote more
  * than the cache of pages holds.  Then the process ends. */
 static void
@@ -559,6 +621,7 @@ main(void)
 		cmocka_unit_test(one_commit_for_many),
 		cmocka_unit_test(kept_jobs_share_a_commit),
 		cmocka_unit_test(one_bad_job),
+		cmocka_unit_test(rows_are_no_failure),
 		cmocka_unit_test(bad_job_and_recovery),
 #ifdef HF_FAULTS
 		cmocka_unit_test(failed_commit_fails_all),
