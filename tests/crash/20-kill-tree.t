@@ -1,9 +1,11 @@
 """kill -9 of the whole process tree in the middle of 100 turns: after a start
 every acknowledged turn is there, open ones are marked interrupted, the next
-turn on each session is accepted; ready in under two seconds."""
+turn on each session is accepted; ready in under two seconds, with a large
+database too (HF_TEST_LONG: 1 GB)."""
 import itertools
 import json
 import os
+import sqlite3
 import sys
 import time
 
@@ -15,7 +17,9 @@ import wait
 from daemon import Config, Daemon
 
 TURNS = 100
-ROUNDS = 5 if os.environ.get("HF_TEST_LONG") else 1
+LONG = bool(os.environ.get("HF_TEST_LONG"))
+ROUNDS = 5 if LONG else 1
+BALLAST_MB = 1024 if LONG else 16
 
 
 def make(t, p, **gateway):
@@ -30,6 +34,22 @@ def make(t, p, **gateway):
 def texts(shown):
     return [(x["role"], json.loads(x["body"])["content"])
             for x in shown["items"]]
+
+
+def ballast(t, d):
+    """A table beside ours makes the file as large as years would."""
+    d.stop()
+    db = sqlite3.connect(d.db_path)
+    db.execute("CREATE TABLE ballast (b BLOB)")
+    db.execute("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c "
+               "WHERE i < ?) INSERT INTO ballast SELECT randomblob(4000) FROM c",
+               (BALLAST_MB * 256,))
+    db.commit()
+    db.close()
+    size = os.path.getsize(d.db_path) >> 20
+    t.ok(size >= BALLAST_MB, "the database has %d MB" % size)
+    t.diag("database of %d MB" % size)
+    d.start()
 
 
 @tap.case("kill -9 of the tree with %d turns in flight" % TURNS, 180)
@@ -49,6 +69,7 @@ def kill_tree(t):
     for r in client.together([lambda i=i: one(i, "first of %d" % i)
                               for i in range(TURNS)]):
         t.eq(r.status, 200, repr(r))
+    ballast(t, d)
     for round_ in range(ROUNDS):
         # A third waits for its first token, a third is in mid-stream, a
         # third is queued behind a turn of its own session.
@@ -145,7 +166,7 @@ def again(t):
     t.cleanup(p.close)
     p.behave(provider.echo())
     d = make(t, p).start()
-    kills = 10 if os.environ.get("HF_TEST_LONG") else 3
+    kills = 10 if LONG else 3
     acked = [[] for _ in range(8)]
 
     for k in range(kills):
