@@ -206,9 +206,9 @@ hf_inherit_death(struct hf_master *m, unsigned slot, uint64_t inc, bool fault)
 	hf_shm_master_count(
 	    &m->shm, HF_C_handovers_lost, (int64_t)(s.lost + s.unheld));
 	hf_shm_master_count(&m->shm, HF_C_handovers_poisoned, s.poisoned);
-	given = pass(m, &h);
 	if (s.waiting + s.lost + s.unheld == 0)
-		return;
+		return; /* what waits for others is the tick's */
+	given = pass(m, &h);
 	hf_log(s.lost + s.unheld + s.poisoned > 0 ? HF_LOG_WARN : HF_LOG_INFO,
 	    "handover: slot=%u inc=%" PRIu64 " connections=%u given=%u to=%s "
 	    "waiting=%u poisoned=%u lost=%u unheld=%u",
