@@ -14,7 +14,7 @@
 void
 hf_api_error_init(struct hf_api_error *a, int status)
 {
-	*a = (struct hf_api_error){ .status = status };
+	*a = (struct hf_api_error){ .status = status, .retry_after_ms = -1 };
 	hf_buf_init(&a->message, HF_BUF_NOCAP);
 	hf_buf_init(&a->code, HF_BUF_NOCAP);
 	hf_buf_init(&a->type, HF_BUF_NOCAP);
@@ -54,6 +54,7 @@ read_fields(struct hf_api_error *a, struct hf_json v)
 	struct hf_json code = hf_json_get(v, "code");
 	int64_t n;
 
+	a->retry_after_ms = hf_retry_info(v);
 	read_text(&a->message, hf_json_get(v, "message"), MESSAGE_MAX);
 	read_text(&a->code, code, WORD_MAX);
 	read_text(&a->type, hf_json_get(v, "type"), WORD_MAX);

@@ -8,9 +8,10 @@
 #include "gateway/provider/provider.h"
 
 struct hf_api_error {
-	bool found; /* the body was an error in a known shape */
-	int status; /* of the exchange; an error inside a 200 whose
-		     * code is a number takes that instead */
+	bool found;		/* the body was an error in a known shape */
+	int status;		/* of the exchange; an error inside a 200 whose
+				 * code is a number takes that instead */
+	int64_t retry_after_ms; /* that its details ask for; -1: none */
 	struct hf_buf message, code, type, param; /* decoded */
 };
 

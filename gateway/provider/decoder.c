@@ -169,7 +169,9 @@ fail_as(struct hf_decoder *d, enum hf_class cls, const char *reason,
 	ev.error.cls = cls;
 	ev.error.reason = reason;
 	ev.error.http_status = d->status;
-	ev.error.retry_after_ms = d->retry_after_ms;
+	ev.error.retry_after_ms = d->retry_after_ms >= 0 || a == NULL ?
+	    d->retry_after_ms :
+	    a->retry_after_ms;
 	ev.error.message = ev.error.code = ev.error.type = ev.error.param =
 	    HF_STR("");
 	if (a != NULL) {
@@ -226,6 +228,8 @@ hf_decoder_headers(struct hf_decoder *d, int status, struct hf_str headers)
 		return;
 	d->status = status;
 	d->retry_after_ms = hf_retry_hint(headers, hf_wall_us());
+	if (d->retry_after_ms < 0 && status == 429)
+		d->retry_after_ms = hf_reset_hint(headers, hf_wall_us());
 	d->event_stream = type_is(type, "text/event-stream");
 	if (status < 200 || status > 299)
 		d->mode = HF_DECODE_ERROR;

@@ -144,5 +144,14 @@ void hf_decoder_free(struct hf_decoder *d);
  * date (RFC 9110 10.2.3) against 'wall_us'.  -1: none.  Clamped to
  * [0, 3600000]; pure. */
 int64_t hf_retry_hint(struct hf_str headers, int64_t wall_us);
+/* The same from the headers that say when a quota is there again, for a 429
+ * without the above: OpenAI's x-ratelimit-reset-* (durations) and Anthropic's
+ * anthropic-ratelimit-*-reset (RFC 3339).  The longest of those that have
+ * nothing remaining; if none says so, the shortest.  An hour or more is a
+ * day's quota, and not believed.  Pure. */
+int64_t hf_reset_hint(struct hf_str headers, int64_t wall_us);
+/* The same from an error object with google.rpc.RetryInfo among its details;
+ * not when a quota of a day was exceeded.  Pure. */
+int64_t hf_retry_info(struct hf_json error);
 
 #endif

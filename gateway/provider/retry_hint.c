@@ -244,3 +244,179 @@ hf_retry_hint(struct hf_str headers, int64_t wall_us)
 	ms = parse_decimal(v, 1000);
 	return ms >= 0 ? ms : parse_date(v, wall_us);
 }
+
+/* --- resets of quotas ------------------------------------------------------
+ */
+
+/* "6m0s", "20ms", "1.5s": numbers with units, nothing between them; a bare
+ * number is in seconds. */
+static int64_t
+parse_duration(struct hf_str s)
+{
+	static const struct {
+		const char *name;
+		int64_t ms;
+	} unit[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 },
+		{ "h", 3600000 }, { "d", 86400000 } };
+	struct cursor c = { s.p, s.p + s.size };
+	int64_t sum = 0, ms;
+	bool minus;
+
+	ms = parse_decimal(s, 1000);
+	if (ms >= 0 || s.size == 0)
+		return ms;
+	minus = take(&c, "-");
+	if (c.p == c.end)
+		return -1;
+	while (c.p < c.end) {
+		struct hf_str n = { c.p, 0 };
+		size_t u = 0;
+
+		while (c.p < c.end && (is_digit(c.p, c.end) || *c.p == '.'))
+			c.p++;
+		n.size = (size_t)(c.p - n.p);
+		while (u < hf_countof(unit) && !take(&c, unit[u].name))
+			u++;
+		if (u == hf_countof(unit) || n.size == 0)
+			return -1;
+		ms = parse_decimal(n, unit[u].ms);
+		if (ms < 0)
+			return -1;
+		sum += ms;
+	}
+	return minus ? 0 : clamp(sum);
+}
+
+/* 2024-06-01T00:00:10.5Z, or +02:00 instead of the Z (RFC 3339). */
+static int64_t
+parse_rfc3339(struct hf_str s, int64_t wall_us)
+{
+	struct cursor c = { s.p, s.p + s.size };
+	struct date d = { 0 };
+	int64_t ms = 0, zone_s = 0;
+	int hour, min;
+	bool minus;
+
+	if (!take_digits(&c, 4, &d.year) || !take(&c, "-") ||
+	    !take_digits(&c, 2, &d.month) || d.month < 1 || d.month > 12 ||
+	    !take(&c, "-") || !take_digits(&c, 2, &d.day) ||
+	    (!take(&c, "T") && !take(&c, "t")) || !take_time(&c, &d) ||
+	    !plausible(&d))
+		return -1;
+	if (take(&c, ".")) {
+		if (!is_digit(c.p, c.end))
+			return -1;
+		ms = parse_fraction(&c.p, c.end, 1000);
+	}
+	minus = c.p < c.end && *c.p == '-';
+	if (take(&c, "+") || take(&c, "-")) {
+		if (!take_digits(&c, 2, &hour) || !take(&c, ":") ||
+		    !take_digits(&c, 2, &min) || hour > 23 || min > 59)
+			return -1;
+		zone_s = (minus ? -1 : 1) * (hour * 3600 + min * 60);
+	} else if (!take(&c, "Z") && !take(&c, "z")) {
+		return -1;
+	}
+	if (c.p != c.end)
+		return -1;
+	return clamp((seconds(&d) - zone_s) * 1000 + ms - wall_us / 1000);
+}
+
+/* What is counted, and where it is said. */
+static const struct {
+	const char *reset, *remaining;
+	bool date; /* RFC 3339; else a duration */
+} quotas[] = {
+	{ "x-ratelimit-reset-requests", "x-ratelimit-remaining-requests",
+	    false },
+	{ "x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens", false },
+	{ "anthropic-ratelimit-requests-reset",
+	    "anthropic-ratelimit-requests-remaining", true },
+	{ "anthropic-ratelimit-tokens-reset",
+	    "anthropic-ratelimit-tokens-remaining", true },
+	{ "anthropic-ratelimit-input-tokens-reset",
+	    "anthropic-ratelimit-input-tokens-remaining", true },
+	{ "anthropic-ratelimit-output-tokens-reset",
+	    "anthropic-ratelimit-output-tokens-remaining", true },
+};
+
+int64_t
+hf_reset_hint(struct hf_str headers, int64_t wall_us)
+{
+	int64_t spent = -1, least = -1, ms;
+	struct hf_str v, left;
+
+	for (size_t i = 0; i < hf_countof(quotas); i++) {
+		v = hf_header_find(headers, quotas[i].reset);
+		if (v.p == NULL)
+			continue;
+		ms = quotas[i].date ? parse_rfc3339(v, wall_us) :
+				      parse_duration(v);
+		/* A quota of a day is no reason to wait that long: what is
+		 * used of it slides out long before. */
+		if (ms < 0 || ms >= HINT_MAX_MS)
+			continue;
+		left = hf_header_find(headers, quotas[i].remaining);
+		if (left.p != NULL && parse_decimal(left, 1) == 0 && ms > spent)
+			spent = ms;
+		if (least < 0 || ms < least)
+			least = ms;
+	}
+	return spent >= 0 ? spent : least;
+}
+
+/* --- google.rpc.RetryInfo --------------------------------------------------
+ */
+
+static bool
+type_ends(struct hf_json detail, const char *name)
+{
+	struct hf_json type = hf_json_get(detail, "@type");
+	size_t n = strlen(name);
+
+	return type.type == HF_JSON_STRING && type.raw.size >= n + 2 &&
+	    memcmp(type.raw.p + type.raw.size - 1 - n, name, n) == 0;
+}
+
+/* Does a violated quota count by the day? */
+static bool
+is_daily(struct hf_json failure)
+{
+	struct hf_json violation, id;
+	size_t pos = 0;
+
+	while (hf_json_next_element(
+	    hf_json_get(failure, "violations"), &pos, &violation)) {
+		id = hf_json_get(violation, "quotaId");
+		if (id.type != HF_JSON_STRING)
+			continue;
+		for (size_t i = 0; i + 6 <= id.raw.size; i++)
+			if (memcmp(id.raw.p + i, "PerDay", 6) == 0)
+				return true;
+	}
+	return false;
+}
+
+int64_t
+hf_retry_info(struct hf_json error)
+{
+	struct hf_json list = hf_json_get(error, "details"), detail, delay;
+	int64_t ms = -1;
+	size_t pos = 0;
+
+	if (list.type != HF_JSON_ARRAY)
+		return -1;
+	while (hf_json_next_element(list, &pos, &detail)) {
+		if (type_ends(detail, "google.rpc.QuotaFailure") &&
+		    hf_json_get(detail, "violations").type == HF_JSON_ARRAY &&
+		    is_daily(detail))
+			return -1;
+		if (!type_ends(detail, "google.rpc.RetryInfo"))
+			continue;
+		delay = hf_json_get(detail, "retryDelay");
+		if (delay.type == HF_JSON_STRING && delay.raw.size >= 2)
+			ms = parse_duration((struct hf_str){
+			    delay.raw.p + 1, delay.raw.size - 2 });
+	}
+	return ms;
+}

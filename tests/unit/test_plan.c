@@ -351,10 +351,72 @@ test_begin(void **state)
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
 }
 
+static double
+given(void *arg)
+{
+	return *(double *)arg;
+}
+
+/* Each form of a hint, given at a moment of a fake clock: the target is not
+ * asked a millisecond before, the jitter lies above. */
+static void
+test_forms_of_hints(void **state)
+{
+	static const struct {
+		const char *headers;
+		int64_t hint_ms;
+	} form[] = {
+		{ "retry-after-ms: 2500\r\n", 2500 },
+		{ "x-ms-retry-after-ms: 2600\r\n", 2600 },
+		{ "Retry-After: 3\r\n", 3000 },
+		{ "Retry-After: Sat, 01 Jun 2024 00:00:09 GMT\r\n", 9000 },
+		{ "x-ratelimit-reset-tokens: 6m0s\r\n", 360000 },
+		{ "anthropic-ratelimit-tokens-reset: 2024-06-01T00:00:20Z\r\n",
+		    20000 },
+		{ "{\"details\":[{\"@type\":\"x/google.rpc.RetryInfo\","
+		  "\"retryDelay\":\"34.5s\"}]}",
+		    34500 },
+	};
+	const int64_t wall_us = INT64_C(1717200000) * SEC, now = 7 * SEC;
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(form); i++) {
+		struct hf_str h = hf_str(form[i].headers);
+		int64_t ms = hf_retry_hint(h, wall_us);
+		struct hf_json v;
+
+		if (ms < 0)
+			ms = hf_reset_hint(h, wall_us);
+		if (ms < 0 && hf_json_check(h, &v, NULL, NULL) == 0)
+			ms = hf_retry_info(v);
+		assert_int_equal(ms, form[i].hint_ms);
+		for (double u = 0; u < 1; u += 0.25) {
+			const struct hf_plan_failure f = {
+				.cls = HF_CLASS_CAPACITY,
+				.limited = true,
+				.hint_ms = ms
+			};
+			struct hf_plan p = plan(1, 1000);
+			struct hf_plan_step s;
+
+			p.rnd = given;
+			p.rnd_arg = &u;
+			s = hf_plan_failed(&p, 0, &f, now);
+			assert_int_equal(s.kind, HF_PLAN_WAIT);
+			assert_int_equal(s.wait_ms, ms + (int64_t)(u * 1000));
+			s = hf_plan_resume(&p, now + ms * 1000 - 1000);
+			assert_int_equal(s.kind, HF_PLAN_WAIT);
+			s = hf_plan_resume(&p, now + ms * 1000);
+			assert_int_equal(s.kind, HF_PLAN_CALL);
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest t[] = {
+		cmocka_unit_test(test_forms_of_hints),
 		cmocka_unit_test(test_both_of_two_fail),
 		cmocka_unit_test(test_nobody_beside),
 		cmocka_unit_test(test_losers_are_asked_again),

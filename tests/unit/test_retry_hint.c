@@ -95,6 +95,140 @@ static const struct {
 	{ "Retry-After: 1994-11-06T08:49:37Z\r\n", 0, -1 },
 };
 
+/* 2024-06-01T00:00:00Z */
+#define JUNE_S INT64_C(1717200000)
+
+static const struct {
+	const char *headers;
+	int64_t want_ms;
+} reset[] = {
+	{ "", -1 },
+	{ "x-ratelimit-reset-requests: 1s\r\n", 1000 },
+	{ "X-RateLimit-Reset-Requests: 20ms\r\n", 20 },
+	{ "x-ratelimit-reset-tokens: 6m0s\r\n", 360000 },
+	{ "x-ratelimit-reset-tokens: 1m2.5s\r\n", 62500 },
+	{ "x-ratelimit-reset-tokens: 7.66s\r\n", 7660 },
+	{ "x-ratelimit-reset-tokens: 59m59s999ms\r\n", 3599999 },
+	{ "x-ratelimit-reset-tokens: 12\r\n", 12000 },
+	{ "x-ratelimit-reset-tokens: 0s\r\n", 0 },
+	{ "x-ratelimit-reset-tokens: -5s\r\n", 0 },
+	/* a day's quota */
+	{ "x-ratelimit-reset-requests: 8h24m0s\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 1h\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 1d\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 99999999999999999999s\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 8h24m0s\r\n"
+	  "x-ratelimit-reset-tokens: 2s\r\n",
+	    2000 },
+	/* what is spent decides */
+	{ "x-ratelimit-remaining-requests: 10\r\n"
+	  "x-ratelimit-reset-requests: 1s\r\n"
+	  "x-ratelimit-remaining-tokens: 0\r\n"
+	  "x-ratelimit-reset-tokens: 9s\r\n",
+	    9000 },
+	{ "x-ratelimit-remaining-requests: 0\r\n"
+	  "x-ratelimit-reset-requests: 1s\r\n"
+	  "x-ratelimit-remaining-tokens: 7\r\n"
+	  "x-ratelimit-reset-tokens: 9s\r\n",
+	    1000 },
+	{ "x-ratelimit-reset-requests: 1s\r\n"
+	  "x-ratelimit-reset-tokens: 9s\r\n",
+	    1000 },
+	{ "anthropic-ratelimit-requests-reset: 2024-06-01T00:00:10Z\r\n",
+	    10000 },
+	{ "anthropic-ratelimit-tokens-reset: 2024-06-01T00:00:10.25Z\r\n",
+	    10250 },
+	{ "anthropic-ratelimit-tokens-reset: 2024-06-01T02:00:10+02:00\r\n",
+	    10000 },
+	{ "anthropic-ratelimit-tokens-reset: 2024-05-31T22:30:10-01:30\r\n",
+	    10000 },
+	{ "anthropic-ratelimit-input-tokens-reset: 2024-05-31T23:59:00Z\r\n",
+	    0 },
+	{ "anthropic-ratelimit-output-tokens-remaining: 0\r\n"
+	  "anthropic-ratelimit-output-tokens-reset: 2024-06-01T00:00:30Z\r\n"
+	  "anthropic-ratelimit-requests-remaining: 49\r\n"
+	  "anthropic-ratelimit-requests-reset: 2024-06-01T00:00:02Z\r\n",
+	    30000 },
+	{ "anthropic-ratelimit-requests-reset: 2024-06-02T00:00:00Z\r\n", -1 },
+	/* garbage */
+	{ "x-ratelimit-reset-requests:\r\n", -1 },
+	{ "x-ratelimit-reset-requests: soon\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 1x\r\n", -1 },
+	{ "x-ratelimit-reset-requests: s\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 1s 2s\r\n", -1 },
+	{ "x-ratelimit-reset-requests: 1..2s\r\n", -1 },
+	{ "x-ratelimit-reset-requests: --1s\r\n", -1 },
+	{ "x-ratelimit-reset-requests: -\r\n", -1 },
+	{ "anthropic-ratelimit-requests-reset: 10s\r\n", -1 },
+	{ "anthropic-ratelimit-requests-reset: 2024-13-01T00:00:10Z\r\n", -1 },
+	{ "anthropic-ratelimit-requests-reset: 2024-06-01 00:00:10\r\n", -1 },
+	{ "anthropic-ratelimit-requests-reset: 2024-06-01T00:00:10\r\n", -1 },
+	{ "anthropic-ratelimit-requests-reset: 2024-06-01T00:00:10.Z\r\n", -1 },
+	{ "anthropic-ratelimit-requests-reset: 2024-06-01T00:00:10Zx\r\n", -1 },
+};
+
+static void
+test_resets(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < hf_countof(reset); i++) {
+		const char *z = reset[i].headers;
+		int64_t got = hf_reset_hint(hf_str(z), JUNE_S * 1000000);
+
+		if (got != reset[i].want_ms)
+			fail_msg("row %zu: %lld, want %lld: %s", i,
+			    (long long)got, (long long)reset[i].want_ms, z);
+		for (size_t n = 0; n < strlen(z); n++)
+			assert_in_range(
+			    hf_reset_hint((struct hf_str){ z, n }, 0) + 1, 0,
+			    3600000);
+	}
+}
+
+#define INFO "{\"@type\":\"type.googleapis.com/google.rpc.RetryInfo\","
+#define QUOTA "{\"@type\":\"type.googleapis.com/google.rpc.QuotaFailure\","
+
+static void
+test_retry_info(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t want_ms;
+	} info[] = {
+		{ "{}", -1 },
+		{ "{\"details\":7}", -1 },
+		{ "{\"details\":[]}", -1 },
+		{ "{\"details\":[" INFO "\"retryDelay\":\"34.5s\"}]}", 34500 },
+		{ "{\"details\":[" INFO "\"retryDelay\":\"0s\"}]}", 0 },
+		{ "{\"details\":[" INFO "\"retryDelay\":\"-3s\"}]}", 0 },
+		{ "{\"details\":[" INFO "\"retryDelay\":\"90000s\"}]}",
+		    3600000 },
+		{ "{\"details\":[" INFO "\"retryDelay\":34}]}", -1 },
+		{ "{\"details\":[" INFO "\"retryDelay\":\"\"}]}", -1 },
+		{ "{\"details\":[{\"@type\":\"x\",\"retryDelay\":\"1s\"}]}",
+		    -1 },
+		{ "{\"details\":[" QUOTA "\"violations\":[{\"quotaId\":"
+		  "\"RequestsPerMinute\"}]}," INFO "\"retryDelay\":\"2s\"}]}",
+		    2000 },
+		/* It comes back at midnight, whatever it says. */
+		{ "{\"details\":[" INFO "\"retryDelay\":\"2s\"}," QUOTA
+		  "\"violations\":[{\"quotaId\":\"RequestsPerDayPerProject\"}"
+		  "]}]}",
+		    -1 },
+	};
+	struct hf_json v;
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(info); i++) {
+		assert_int_equal(
+		    hf_json_check(hf_str(info[i].text), &v, NULL, NULL), 0);
+		if (hf_retry_info(v) != info[i].want_ms)
+			fail_msg("row %zu: %lld, want %lld", i,
+			    (long long)hf_retry_info(v),
+			    (long long)info[i].want_ms);
+	}
+}
+
 static void
 test_rows(void **state)
 {
@@ -136,6 +270,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_resets),
+		cmocka_unit_test(test_retry_info),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
