@@ -11,6 +11,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Where a token is named, it is used up by the process that dies first. */
+static bool
+has_token(void)
+{
+	const char *path = getenv("HF_FAULT_ONCE");
+
+	return path == NULL || unlink(path) == 0;
+}
+
 /* One countdown per position in the list is enough for tests. */
 static _Atomic int seen[16];
 
@@ -29,7 +38,8 @@ hf_fault(const char *point)
 			long want = at != NULL && at < p + len ?
 			    strtol(at + 1, NULL, 10) :
 			    1;
-			if (atomic_fetch_add(&seen[i], 1) + 1 == want) {
+			if (atomic_fetch_add(&seen[i], 1) + 1 == want &&
+			    has_token()) {
 				if (strncmp(p + n + 1, "kill", 4) == 0)
 					kill(getpid(), SIGKILL);
 				return true;

@@ -3,7 +3,9 @@
  * --enable-faults.  HF_FAULT="point=kill", "point=fail" or "point=kill@3"
  * (the third time) in the environment; several are separated by commas.
  * "kill" raises SIGKILL in the process that gets there; "fail" makes
- * hf_fault() return true, and the caller takes its error path.
+ * hf_fault() return true, and the caller takes its error path.  Each process
+ * counts for itself; with HF_FAULT_ONCE=FILE only the first of all that can
+ * remove that file does it.
  */
 #ifndef HF_BASE_FAULT_H
 #define HF_BASE_FAULT_H
