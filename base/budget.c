@@ -7,22 +7,11 @@
 
 #define ONE 100 /* a hedge, in the unit of 'owed' */
 
-/* FNV-1a; never 0. */
-static uint64_t
-key_of(const char *route)
-{
-	uint64_t h = 0xcbf29ce484222325;
-
-	for (; *route != '\0'; route++)
-		h = (h ^ (unsigned char)*route) * 0x100000001b3;
-	return h == 0 ? 1 : h;
-}
-
 /* The cell of a route, taken if it has none yet.  NULL: all are taken. */
 static struct hf_budget_cell *
 cell_of(struct hf_shm *s, const char *route)
 {
-	uint64_t key = key_of(route), seen;
+	uint64_t key = hf_shm_key(route), seen;
 
 	for (unsigned i = 0; i < HF_SHM_BUDGETS; i++) {
 		struct hf_budget_cell *c =

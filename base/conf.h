@@ -37,6 +37,7 @@ enum hf_conf_release {
 };
 enum hf_conf_handover { HF_HANDOVER_AUTO, HF_HANDOVER_ON, HF_HANDOVER_OFF };
 enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
+enum hf_conf_full { HF_FULL_WAIT, HF_FULL_NEXT };
 enum hf_conf_reported_model { HF_REPORT_ROUTE, HF_REPORT_TARGET };
 
 struct hf_conf_gateway {
@@ -69,7 +70,14 @@ struct hf_conf_call {
 	int idle_ms;	     /* between useful deltas; 0: none */
 	int min_chars_per_s; /* over rate_window_ms; 0: none */
 	int rate_window_ms;
-	int total_ms;	       /* of one attempt */
+	int total_ms;	      /* of one attempt */
+	int breaker_failures; /* in a row; 0: no breaker */
+	int breaker_open_ms;
+	int breaker_ramp; /* answers until it is closed; 0: one */
+	int rpm;	  /* calls in any window; 0: no limit */
+	int rpm_window_ms;
+	int max_in_flight;     /* 0: no limit */
+	int when_full;	       /* enum hf_conf_full */
 	int max_output_tokens; /* anthropic: when the client names none */
 	int upstream_stream;   /* enum hf_conf_upstream_stream */
 	int prefill;	       /* enum hf_conf_prefill */

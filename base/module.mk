@@ -1,7 +1,7 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	base/arena.c base/arena.h base/backoff.c base/backoff.h \
-	base/budget.c base/budget.h \
+	base/breaker.c base/breaker.h base/budget.c base/budget.h \
 	base/buf.c base/buf.h base/check.c base/check.h \
 	base/class.c base/class.def base/class.h \
 	base/clock.c base/clock.h base/counters.def \
@@ -10,6 +10,7 @@ libbase_a_SOURCES = \
 	base/conf_show.c base/conf_show.h base/conf_warn.c \
 	base/err.c base/err.def base/err.h base/exits.c base/exits.h \
 	base/fault.c base/fault.h base/frame.c base/frame.h \
+	base/pace.c base/pace.h base/target.c base/target.h \
 	base/hf.h base/hold.c base/hold.h base/hold_tcp.c base/id.c base/id.h base/log.c base/log.h \
 	base/params.c base/params.def base/params.h \
 	base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def \

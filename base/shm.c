@@ -17,7 +17,7 @@
 #include "base/clock.h"
 
 #define SHM_MAGIC 0x68667362u /* "hfsb" */
-#define SHM_VERSION 3
+#define SHM_VERSION 4
 
 _Static_assert(sizeof(struct hf_slot) % 8 == 0, "slots stay aligned");
 
@@ -198,6 +198,16 @@ hf_shm_telling(const struct hf_shm *s, unsigned slot, int64_t row)
 	return false;
 }
 
+uint64_t
+hf_shm_key(const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (; *name != '\0'; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3;
+	return h == 0 ? 1 : h;
+}
+
 int64_t
 hf_shm_sum(const struct hf_shm *s, enum hf_counter c)
 {
@@ -208,6 +218,20 @@ hf_shm_sum(const struct hf_shm *s, enum hf_counter c)
 		sum += atomic_load_explicit(
 		    &s->h->slot[i].counters[c], memory_order_relaxed);
 	return sum;
+}
+
+/* The calls of a dead worker are over, and so is its probe. */
+static void
+retire_calls(struct hf_shm_header *h, unsigned slot)
+{
+	for (unsigned i = 0; i < HF_SHM_TARGETS; i++) {
+		struct hf_target_row *r = &h->target[i];
+
+		if (atomic_load_explicit(&r->key, memory_order_relaxed) == 0)
+			continue;
+		atomic_store(&r->in_flight[slot], 0);
+		hf_breaker_died(&r->breaker, slot, hf_now_us());
+	}
 }
 
 void
@@ -223,6 +247,7 @@ hf_shm_retire(struct hf_shm *s, unsigned slot)
 			    &s->h->retired[c], n, memory_order_relaxed);
 	}
 	atomic_store_explicit(&sl->inc, 0, memory_order_release);
+	retire_calls(s->h, slot);
 	atomic_store(&sl->pid, 0);
 	atomic_store(&sl->worked, 0);
 	for (unsigned i = 0; i < HF_SHM_TELLING; i++)

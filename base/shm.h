@@ -1,10 +1,11 @@
 /*
  * The scoreboard: one memfd that the master makes and every child maps.
  * A header (magic, layout version, size, boot), one slot per child, the
- * budgets of hedges (budget.h), and the writer mutex, the only lock in shared
- * memory.  Each slot is written by its child only, except pid, inc and state,
- * which only the master writes; the budgets by all workers, atomically.
- * The master trusts nothing in it but that a heartbeat moved.
+ * budgets of hedges (budget.h), a row per target (target.h), and the writer
+ * mutex, the only lock in shared memory.  Each slot is written by its child
+ * only, except pid, inc and state, which only the master writes; budgets and
+ * targets by all workers, atomically. The master trusts nothing in it but that
+ * a heartbeat moved.
  *
  * Slot 0 is the keeper; workers are slots 1..n.  Incarnation numbers are
  * boot << 32 | spawn, never reused, so that a lease names one process life.
@@ -15,8 +16,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/breaker.h"
 #include "base/err.h"
 #include "base/hf.h"
+#include "base/pace.h"
 
 #define HF_SHM_SLOTS                           \
 	66 /* keeper + up to 65 workers in two \
@@ -77,6 +80,19 @@ struct hf_budget_cell {
 	_Atomic int64_t owed;	/* hundredths of a hedge */
 };
 
+/* The state of a target, see target.h.  Targets beyond so many names in the
+ * life of a daemon have neither breaker nor pacing. */
+#define HF_SHM_TARGETS 128
+
+struct hf_target_row {
+	_Atomic uint64_t key;			 /* hash of its name; 0: free */
+	_Atomic uint64_t breaker;		 /* see breaker.h */
+	_Atomic uint32_t disabled;		 /* by hand */
+	_Atomic int32_t in_flight[HF_SHM_SLOTS]; /* written by that slot */
+	_Atomic int64_t calls, failures, limited; /* since the daemon began */
+	struct hf_pace pace;
+};
+
 struct hf_shm_header {
 	uint32_t magic;
 	uint32_t version;
@@ -90,6 +106,7 @@ struct hf_shm_header {
 	int64_t started_wall_us;
 	pthread_mutex_t writer; /* robust, process-shared */
 	struct hf_budget_cell budget[HF_SHM_BUDGETS];
+	struct hf_target_row target[HF_SHM_TARGETS];
 	struct hf_slot slot[HF_SHM_SLOTS];
 };
 
@@ -139,6 +156,8 @@ hf_shm_master_set(const struct hf_shm *s, enum hf_counter c, int64_t n)
 {
 	atomic_store_explicit(&s->h->retired[c], n, memory_order_relaxed);
 }
+/* A name in the tables of budgets and targets; never 0. */
+uint64_t hf_shm_key(const char *name);
 int64_t hf_shm_sum(const struct hf_shm *s, enum hf_counter c);
 /* Master, after waitpid: fold the counters of 'slot' into the header
  * (gauges are dropped), clear inc, then set HF_SLOT_FREE. */

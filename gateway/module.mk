@@ -45,8 +45,8 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/surface/progress.c gateway/surface/progress.h \
 	gateway/surface/refuse.c \
 	gateway/surface/session_name.c gateway/surface/surface.h \
-	gateway/turn/adopt.c gateway/turn/align.c gateway/turn/align.h \
-	gateway/turn/attempt.c \
+	gateway/turn/admit.c gateway/turn/adopt.c gateway/turn/align.c \
+	gateway/turn/align.h gateway/turn/attempt.c \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
 	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/heard.c \

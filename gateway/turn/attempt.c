@@ -48,6 +48,7 @@ attempt_free(struct hf_attempt *a)
 	if (a->call != NULL)
 		hf_call_cancel(a->call);
 	hf_decoder_free(a->decoder);
+	attempt_give_back(a);
 	event_free(a->timer);
 	event_free(a->step);
 	hf_buf_free(&a->outcome.message);
@@ -76,6 +77,7 @@ void
 attempt_detach(struct hf_attempt *a)
 {
 	leave_turn(a);
+	attempt_give_back(a);
 	if (a->call != NULL && !a->done) {
 		hf_call_cancel(a->call);
 		a->call = NULL;
@@ -95,6 +97,7 @@ set_outcome(struct hf_attempt *a, enum hf_class cls, const char *reason)
 	a->over = true;
 	a->outcome.cls = cls;
 	a->outcome.reason = reason;
+	attempt_judge(a);
 	event_active(a->step, EV_TIMEOUT, 0);
 }
 
@@ -312,6 +315,7 @@ useful(struct hf_attempt *a, size_t chars)
 	a->window_chars += chars;
 	if (!a->useful) {
 		a->useful = true;
+		hf_target_answers(&a->ticket, a->ticket_call, a->last_us);
 		a->first_us = a->last_us - a->begun_us;
 		a->window_us = a->last_us;
 		hedge_decide(a);
@@ -503,6 +507,10 @@ attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
 	a->t = t;
 	a->n = n;
 	a->target = target_idx;
+	a->ticket = t->ticket;
+	a->ticket_call = &target->call;
+	a->verdict = HF_HEALTH_NEUTRAL;
+	t->ticket = (struct hf_ticket){ 0 };
 	a->stream = turn_upstream_stream(t, target);
 	a->begun_us = hf_now_us();
 	a->called_us = a->begun_us + t->wall_us;
@@ -555,6 +563,8 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 	rc = turn_build(t, target, &rq, e);
 	if (rc < 0 && rc != HF_EINVAL) {
 		hf_http_request_free(&rq);
+		hf_target_end(t->env->shm, &t->ticket, &target->call,
+		    HF_HEALTH_NEUTRAL, hf_now_us());
 		return rc;
 	}
 	*out = a = attempt_new(t, n, target_idx);
@@ -584,6 +594,8 @@ turn_call(struct hf_turn *t)
 	struct hf_error e = { 0 };
 	int rc;
 
+	if (!turn_admit(t))
+		return;
 	reset_answer(t);
 	if (t->n_attempt == 1)
 		hedge_pay(t);

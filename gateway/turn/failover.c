@@ -162,15 +162,12 @@ turn_plan_failure(const struct outcome *o)
 }
 
 static void
-plan_next(struct hf_turn *t, const struct outcome *o)
+take_step(struct hf_turn *t, struct hf_plan_step s, const struct outcome *o)
 {
-	const struct hf_plan_failure f = turn_plan_failure(o);
-	struct hf_plan_step s;
 	struct hf_error e = { 0 };
 	struct timeval wait;
 	int rc;
 
-	s = hf_plan_failed(&t->plan, t->target, &f, hf_now_us());
 	switch (s.kind) {
 	case HF_PLAN_CALL:
 		t->target = s.target;
@@ -195,6 +192,31 @@ plan_next(struct hf_turn *t, const struct outcome *o)
 		give_up(t, &s, o);
 		break;
 	}
+}
+
+static void
+plan_next(struct hf_turn *t, const struct outcome *o)
+{
+	const struct hf_plan_failure f = turn_plan_failure(o);
+
+	take_step(t, hf_plan_failed(&t->plan, t->target, &f, hf_now_us()), o);
+}
+
+void
+turn_skip(struct hf_turn *t)
+{
+	const struct outcome o = { .cls = HF_CLASS_CAPACITY,
+		.reason = "not_admitted",
+		.retry_after_ms = -1 };
+
+	t->last = (struct hf_attempt_end){ .n = (int)t->n_attempt,
+		.cls = "skipped",
+		.reason = o.reason,
+		.tokens_in = -1,
+		.tokens_out = -1 };
+	hf_log(HF_LOG_INFO, "turn: skipped turn=%s n=%u target=%s", t->id.s,
+	    t->n_attempt, t->in.route->target[t->target]->name);
+	take_step(t, hf_plan_skipped(&t->plan, hf_now_us()), &o);
 }
 
 static bool

@@ -229,6 +229,11 @@ call_second(struct hf_turn *t)
 	struct hf_error e = { 0 };
 
 	h->state = HEDGE_OPEN;
+	if (!turn_admit_beside(t, h->target)) {
+		t->attempt->unhedged = true;
+		end_hedge(t, "hedged", "not_called");
+		return;
+	}
 	if (attempt_start(t, h->n, h->target, &h->attempt, &e) < 0) {
 		/* The history could not be read; the first call had it. */
 		hf_log(HF_LOG_WARN, "turn: not_hedged turn=%s detail=\"%s\"",

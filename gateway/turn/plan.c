@@ -27,6 +27,12 @@ hf_plan_init(
 		    hf_class_row((enum hf_class)c)->action;
 }
 
+static int64_t
+opens_us(const struct hf_plan *p, unsigned t, int64_t now_us)
+{
+	return p->opens == NULL ? 0 : p->opens(p->opens_arg, t, now_us);
+}
+
 static int
 next_target(const struct hf_plan *p, int64_t now_us)
 {
@@ -35,7 +41,8 @@ next_target(const struct hf_plan *p, int64_t now_us)
 	for (unsigned i = 0; i < p->n_target; i++) {
 		const struct hf_plan_target *t = &p->target[i];
 
-		if (t->tried || t->not_before_us > now_us)
+		if (t->tried || t->not_before_us > now_us ||
+		    opens_us(p, i, now_us) > now_us)
 			continue;
 		if (!t->slow)
 			return (int)i;
@@ -43,6 +50,33 @@ next_target(const struct hf_plan *p, int64_t now_us)
 			slow = (int)i;
 	}
 	return slow;
+}
+
+/* All that are left are closed: the one that opens first. */
+static int
+first_to_open(const struct hf_plan *p, int64_t now_us)
+{
+	int64_t least = INT64_MAX;
+	int first = -1;
+
+	for (unsigned i = 0; i < p->n_target; i++) {
+		const struct hf_plan_target *t = &p->target[i];
+		int64_t at = opens_us(p, i, now_us);
+
+		if (!t->tried && t->not_before_us <= now_us && at < least) {
+			least = at;
+			first = (int)i;
+		}
+	}
+	return first;
+}
+
+static int
+next_or_first_to_open(const struct hf_plan *p, int64_t now_us)
+{
+	int next = next_target(p, now_us);
+
+	return next >= 0 ? next : first_to_open(p, now_us);
 }
 
 bool
@@ -59,9 +93,12 @@ call(struct hf_plan *p, unsigned t)
 }
 
 struct hf_plan_step
-hf_plan_first(struct hf_plan *p)
+hf_plan_first(struct hf_plan *p, int64_t now_us)
 {
-	return call(p, 0);
+	int next = next_or_first_to_open(p, now_us);
+
+	p->first = next < 0 ? 0 : (unsigned)next;
+	return call(p, p->first);
 }
 
 struct hf_plan_step
@@ -97,22 +134,32 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 
 	for (unsigned i = 0; i < p->n_target; i++) {
 		const struct hf_plan_target *t = &p->target[i];
-		int64_t left = (t->not_before_us - now_us) / 1000;
+		int64_t at = opens_us(p, i, now_us), left;
 
+		if (at == INT64_MAX || at < t->not_before_us)
+			at = t->not_before_us;
+		left = (at - now_us) / 1000;
 		limited += t->limited;
 		late += t->timed_out;
 		same += t->last == p->target[0].last;
-		if (t->not_before_us > now_us &&
+		if (at > now_us &&
 		    (s.retry_after_ms < 0 || left < s.retry_after_ms))
 			s.retry_after_ms = left;
 	}
-	s.answer = same < p->n_target ?
+	s.answer = same < p->n_target || p->target[0].last == HF_CLASS_NONE ?
 	    HF_ANSWER_NOBODY :
 	    answer_of(p->target[0].last,
 		limited == p->n_target || late == p->n_target);
 	if (no_time && s.answer == HF_ANSWER_NOBODY)
 		s.answer = HF_ANSWER_LATE;
 	return s;
+}
+
+/* One that was never called may be asked again, too. */
+static bool
+is_left(const struct hf_plan *p, const struct hf_plan_target *t)
+{
+	return t->last == HF_CLASS_NONE || is_retried(p, t->last);
 }
 
 /* No target is left in this round: wait for the next one, or give up. */
@@ -124,7 +171,7 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	bool any = false;
 
 	for (unsigned i = 0; i < p->n_target; i++) {
-		if (!is_retried(p, p->target[i].last))
+		if (!is_left(p, &p->target[i]))
 			continue;
 		any = true;
 		left_ms = (p->target[i].not_before_us - now_us + 999) / 1000;
@@ -143,13 +190,21 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	return s;
 }
 
+static struct hf_plan_step
+next_or_wait(struct hf_plan *p, int64_t now_us)
+{
+	int next = next_or_first_to_open(p, now_us);
+
+	return next >= 0 ? call(p, (unsigned)next) : wait_or_give_up(p, now_us);
+}
+
 /* The caller's own fault is told by the first provider that was asked; a later
  * target's 400 is our translation's fault. */
 bool
 hf_plan_is_final(
     const struct hf_plan *p, unsigned t, const struct hf_plan_failure *f)
 {
-	bool first = t == 0 && p->target[t].last == HF_CLASS_NONE;
+	bool first = t == p->first && p->target[t].last == HF_CLASS_NONE;
 
 	return p->action[f->cls] == HF_ACTION_END ||
 	    (p->action[f->cls] == HF_ACTION_FIRST && first);
@@ -190,7 +245,6 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
     int64_t now_us)
 {
 	bool final = hf_plan_is_final(p, t, f);
-	int next;
 
 	hf_plan_failed_beside(p, t, f, now_us);
 	if (now_us >= p->deadline_us)
@@ -199,21 +253,19 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
 			.answer = answer_of(f->cls, f->limited || f->timed_out),
 			.retry_after_ms = f->hint_ms };
-	next = next_target(p, now_us);
-	if (next >= 0)
-		return call(p, (unsigned)next);
-	return wait_or_give_up(p, now_us);
+	return next_or_wait(p, now_us);
+}
+
+struct hf_plan_step
+hf_plan_skipped(struct hf_plan *p, int64_t now_us)
+{
+	return next_or_wait(p, now_us);
 }
 
 struct hf_plan_step
 hf_plan_resume(struct hf_plan *p, int64_t now_us)
 {
-	int next;
-
 	for (unsigned i = 0; i < p->n_target; i++)
-		p->target[i].tried = !is_retried(p, p->target[i].last);
-	next = next_target(p, now_us);
-	if (next < 0)
-		return wait_or_give_up(p, now_us);
-	return call(p, (unsigned)next);
+		p->target[i].tried = !is_left(p, &p->target[i]);
+	return next_or_wait(p, now_us);
 }

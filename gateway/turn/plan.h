@@ -31,6 +31,11 @@ struct hf_plan {
 	int64_t unit_ms, cap_ms;
 	int64_t deadline_us; /* monotonic */
 	enum hf_action action[HF_N_CLASS];
+	/* When target 't' can be asked: 0, now; INT64_MAX: not known.  NULL:
+	 * always. */
+	int64_t (*opens)(void *arg, unsigned t, int64_t now_us);
+	void *opens_arg;
+	unsigned first; /* the target that is asked first */
 	hf_random_fn rnd;
 	void *rnd_arg;
 };
@@ -56,9 +61,11 @@ struct hf_plan_step {
 void hf_plan_init(
     struct hf_plan *p, const struct hf_conf_route *r, int64_t deadline_us);
 /* The first target to call. */
-struct hf_plan_step hf_plan_first(struct hf_plan *p);
+struct hf_plan_step hf_plan_first(struct hf_plan *p, int64_t now_us);
 /* Or this one: it was answering, and the call was lost by our fault. */
 struct hf_plan_step hf_plan_begin(struct hf_plan *p, unsigned t);
+/* The target that was chosen may not be asked now. */
+struct hf_plan_step hf_plan_skipped(struct hf_plan *p, int64_t now_us);
 /* Target 't' failed. */
 struct hf_plan_step hf_plan_failed(struct hf_plan *p, unsigned t,
     const struct hf_plan_failure *f, int64_t now_us);

@@ -198,6 +198,12 @@ on_later(evutil_socket_t fd, short what, void *arg)
 		}
 		break;
 	case TURN_WAITING: {
+		if (t->resuming) {
+			t->resuming = false;
+			turn_move(t, TURN_REBUILDING);
+			turn_call(t);
+			break;
+		}
 		struct hf_plan_step s = hf_plan_resume(&t->plan, hf_now_us());
 
 		if (s.kind == HF_PLAN_CALL) {
@@ -316,7 +322,9 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	hf_buf_init(&t->code, 256);
 	hf_sm_init(&t->sm, states, hf_countof(states), TURN_AUTHED);
 	hf_plan_init(&t->plan, in->route, t->deadline_us);
-	t->target = hf_plan_first(&t->plan).target;
+	t->plan.opens = turn_opens_us;
+	t->plan.opens_arg = t;
+	t->target = hf_plan_first(&t->plan, hf_now_us()).target;
 	t->timer = evtimer_new(env->base, on_deadline, t);
 	t->later = evtimer_new(env->base, on_later, t);
 	t->flush = evtimer_new(env->base, on_flush, t);
@@ -425,6 +433,7 @@ turn_fail(struct hf_turn *t, int status, const char *type, const char *code,
 	    t->started	   ? HF_TURN_INCOMPLETE :
 			     HF_TURN_FAILED;
 	turn_leave_queue(t);
+	evtimer_del(t->later); /* it may have been waiting */
 	turn_move(t, TURN_FAILED);
 	turn_close(t);
 }

@@ -18,6 +18,7 @@
 #define HF_GATEWAY_TURN_TURN_INTERNAL_H
 
 #include "base/sm.h"
+#include "base/target.h"
 #include "gateway/turn/plan.h"
 #include "gateway/turn/splice.h"
 #include "gateway/turn/turn.h"
@@ -78,6 +79,9 @@ struct hf_attempt {
 	enum hf_finish_reason finish;
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	struct outcome outcome;
+	struct hf_ticket ticket; /* of the target's breaker */
+	const struct hf_conf_call *ticket_call;
+	enum hf_health verdict; /* what the breaker is told */
 	int64_t bytes_out, bytes_in;
 };
 
@@ -144,8 +148,12 @@ struct hf_turn {
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
 	unsigned open_n;	    /* whose row is open; 0: none */
 	struct hedge hedge;
-	unsigned n_unclosed; /* rows of race's losers whose closing is not
-			      * known to be on disk */
+	struct hf_ticket ticket; /* of the call that is about to be made */
+	bool reserved;		 /* a place in the target's pace */
+	bool paced;		 /* waited for that target */
+	bool resuming;		 /* WAITING for it, with an open row */
+	unsigned n_unclosed;	 /* rows of race's losers whose closing is not
+				  * known to be on disk */
 
 	/* the answer */
 	struct hf_answer answer;
@@ -257,12 +265,25 @@ bool turn_upstream_stream(
 int turn_build(struct hf_turn *t, const struct hf_conf_target *target,
     struct hf_http_request *rq, struct hf_error *e) HF_MUST_CHECK;
 
+/* admit.c */
+/* For the plan: when target 'i' can be asked, see hf_target_opens_us(). */
+int64_t turn_opens_us(void *arg, unsigned i, int64_t now_us);
+/* May t->target be called now?  False: the turn waits for it, or has gone on
+ * to another one.  True: t->ticket is that of the call. */
+bool turn_admit(struct hf_turn *t);
+/* The same for a second call, which does not wait. */
+bool turn_admit_beside(struct hf_turn *t, unsigned i);
+void attempt_judge(struct hf_attempt *a);     /* its outcome is known */
+void attempt_give_back(struct hf_attempt *a); /* it is over */
+
 /* failover.c */
 void turn_rebuild(struct hf_turn *t);	       /* begins REBUILDING */
 void turn_attempt_ended(struct hf_attempt *a); /* acts on the outcome */
 /* An attempt failed: count and log it; what the plan is told. */
 void turn_note_failure(const struct hf_turn *t, const struct hf_attempt *a,
     const struct hf_attempt_end *end);
+/* The target that was to be called may not be: go on with another one. */
+void turn_skip(struct hf_turn *t);
 struct hf_plan_failure turn_plan_failure(const struct outcome *o);
 
 /* hedge.c */

@@ -68,7 +68,9 @@ class Config:
     def provider(self, name, provider, **keys):
         value = {"dialect": provider.dialect, "base_url": provider.base_url,
                  "api_key_env": "HF_TEST_KEY", "connect_ms": 2000,
-                 "first_token_ms": 5000, "total_ms": 20000}
+                 "first_token_ms": 5000, "total_ms": 20000,
+                 # Scripted providers fail in a row on purpose.
+                 "breaker_failures": 0}
         value.update(keys)
         self.providers[name] = value
         return self

@@ -19,6 +19,7 @@ REGRESS_TESTS = \
 	tests/regress/19-heard.t tests/regress/20-client-gone.t \
 	tests/regress/21-timeline.t tests/regress/26-errors.t \
 	tests/regress/23-fault-wall.t \
+	tests/regress/26-breaker.t \
 	tests/regress/16-leaks.t \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \

@@ -1,6 +1,7 @@
 # The ground floor.
 BASE_TESTS = tests/unit/test_base_mem tests/unit/test_base_run \
-	tests/unit/test_budget tests/unit/test_hold tests/unit/test_shm
+	tests/unit/test_budget tests/unit/test_hold tests/unit/test_shm \
+	tests/unit/test_target
 check_PROGRAMS += $(BASE_TESTS)
 TESTS += $(BASE_TESTS)
 
@@ -17,6 +18,9 @@ tests_unit_test_hold_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_shm_SOURCES = tests/unit/test_shm.c
 tests_unit_test_shm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_shm_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_target_SOURCES = tests/unit/test_target.c
+tests_unit_test_target_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_target_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_budget_SOURCES = tests/unit/test_budget.c
 tests_unit_test_budget_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_budget_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

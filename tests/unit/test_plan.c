@@ -31,7 +31,7 @@ plan(unsigned n_target, int64_t deadline_s)
 
 	hf_plan_init(&p, &r, deadline_s * SEC);
 	p.rnd = half;
-	assert_int_equal(hf_plan_first(&p).target, 0);
+	assert_int_equal(hf_plan_first(&p, 0).target, 0);
 	return p;
 }
 
@@ -338,7 +338,7 @@ test_begin(void **state)
 
 	(void)state;
 	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 3 }, INT64_MAX);
-	(void)hf_plan_first(&p);
+	(void)hf_plan_first(&p, 0);
 	s = hf_plan_begin(&p, 1);
 	assert_int_equal(s.kind, HF_PLAN_CALL);
 	assert_int_equal(s.target, 1);

@@ -1,0 +1,56 @@
+/*
+ * What all workers know of a target: its breaker, its pace, and how many calls
+ * are in flight, as a cell per slot that ends with its worker, so that a death
+ * leaks none.  A row of the scoreboard, found by the target's name, so that it
+ * survives a reload and the death of every worker.  Lock-free; any thread.
+ */
+#ifndef HF_BASE_TARGET_H
+#define HF_BASE_TARGET_H
+
+#include "base/conf.h"
+#include "base/shm.h"
+
+/* A call that was let through.  All zero: none. */
+struct hf_ticket {
+	struct hf_target_row *row;
+	struct hf_breaker_pass pass;
+};
+
+enum hf_admit {
+	HF_ADMIT_CALL,	/* the ticket is to be given back */
+	HF_ADMIT_WAIT,	/* for *due_us: then the breaker is to be asked */
+	HF_ADMIT_REFUSE /* another target, or later */
+};
+
+/* NULL: the table is full; everything below lets that pass. */
+struct hf_target_row *hf_target_row(struct hf_shm *s, const char *name);
+/* The same, but never made: NULL if nobody asked for it yet. */
+const struct hf_target_row *hf_target_find(
+    const struct hf_shm *s, const char *name);
+int64_t hf_target_in_flight(const struct hf_target_row *r);
+
+/* When its breaker lets a call through: 0, now; INT64_MAX: not known. */
+int64_t hf_target_opens_us(const struct hf_target_row *r, int64_t now_us);
+/* A place in the target's pace.  WAIT if that is later; REFUSE if it is later
+ * than 'latest_us' (nothing is reserved then). */
+enum hf_admit hf_target_reserve(struct hf_target_row *r,
+    const struct hf_conf_call *c, int64_t now_us, int64_t latest_us,
+    int64_t *due_us);
+/* The call is made now, if breaker and max_in_flight let it.  WAIT: as many as
+ * may be are in flight; *due_us is when to look again. */
+enum hf_admit hf_target_take(struct hf_shm *s, struct hf_target_row *r,
+    const struct hf_conf_call *c, bool forced, int64_t now_us,
+    struct hf_ticket *k, int64_t *due_us);
+/* It has begun to answer: a probe is decided by that. */
+void hf_target_answers(
+    const struct hf_ticket *k, const struct hf_conf_call *c, int64_t now_us);
+/* It is over; the ticket is empty afterwards.  Empty ones are ignored. */
+void hf_target_end(struct hf_shm *s, struct hf_ticket *k,
+    const struct hf_conf_call *c, enum hf_health v, int64_t now_us);
+/* Its provider asked to be left alone for longer than now. */
+bool hf_target_is_blocked(const struct hf_target_row *r, int64_t now_us);
+/* It said 429, and how long it wants to be left alone (-1: it did not). */
+void hf_target_limited(
+    const struct hf_ticket *k, int64_t hint_ms, int64_t now_us);
+
+#endif
