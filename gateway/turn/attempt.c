@@ -334,8 +334,8 @@ turn_begin_response(struct hf_turn *t)
 	if (t->begun)
 		return;
 	turn_note_id(t);
+	t->first_target = turn_first_target(t); /* before it is begun */
 	t->begun = true;
-	t->first_target = turn_first_target(t);
 	turn_get_info(t, &info);
 	t->surface->start(t->surface_arg, &info);
 }
