@@ -115,6 +115,8 @@ struct hf_conf_route {
 	int heartbeat_ms;	  /* of stream clients; 0: none */
 	int reported_model;	  /* enum hf_conf_reported_model */
 	int hedge_budget_percent; /* of recent turns; 0: no hedges */
+	char *last_resort_text;	  /* NULL: none */
+	char *last_resort_tool;	  /* a function's name, NULL: none */
 	/* enum hf_action; DEFAULT: as the table of classes says */
 	unsigned char on_error[HF_N_CLASS];
 };

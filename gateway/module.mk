@@ -50,7 +50,7 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
 	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/heard.c \
-	gateway/turn/hedge.c \
+	gateway/turn/hedge.c gateway/turn/last_resort.c \
 	gateway/turn/items.c gateway/turn/items.h gateway/turn/overlap.c \
 	gateway/turn/overlap.h gateway/turn/plan.c \
 	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \

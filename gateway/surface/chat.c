@@ -14,13 +14,16 @@
 #include "base/clock.h"
 
 #define EVENT_STREAM "text/event-stream; charset=utf-8"
-#define N_HEADERS 10
+#define N_HEADERS 11
+/* How an answer that no model made is marked in a body. */
+#define FINGERPRINT ",\"system_fingerprint\":\"holdfast-last-resort\""
 
 struct chat {
 	struct hf_turn_env *env;
 	struct hf_sink *sink;
 	struct hf_turn *turn;
 	bool stream, include_usage;
+	bool last_resort;	     /* what is told is the route's own */
 	int64_t created_s;	     /* wall time that all chunks say */
 	bool first;		     /* 'out' begins with the first chunk */
 	uint32_t state;		     /* for our successor, see below */
@@ -101,9 +104,12 @@ turn_headers(struct headers *h, const struct hf_turn_info *i)
 	}
 	add_header(h, "X-Holdfast-Turn", i->turn);
 	add_header(h, "X-Request-Id", i->turn);
+	if (i->last_resort)
+		add_header(h, "X-Holdfast-Last-Resort", "true");
 	if (i->attempts > 0) {
 		snprintf(h->attempts, sizeof(h->attempts), "%u", i->attempts);
-		add_header(h, "X-Holdfast-Target", i->target);
+		if (!i->last_resort)
+			add_header(h, "X-Holdfast-Target", i->target);
 		add_header(h, "X-Holdfast-Attempts", h->attempts);
 	}
 	if (i->repairs > 0) {
@@ -210,7 +216,8 @@ chunk_end(struct chat *c, const char *finish)
 {
 	hf_buf_puts(&c->out, ",\"logprobs\":null,\"finish_reason\":");
 	if (finish != NULL)
-		hf_buf_printf(&c->out, "\"%s\"}]", finish);
+		hf_buf_printf(&c->out, "\"%s\"}]%s", finish,
+		    c->last_resort ? FINGERPRINT : "");
 	else
 		hf_buf_puts(&c->out, "null}]");
 	hf_buf_puts(
@@ -313,6 +320,7 @@ static void
 finish_stream(
     struct chat *c, const struct hf_turn_info *i, const struct hf_answer *a)
 {
+	c->last_resort = i->last_resort;
 	chunk_begin(c);
 	hf_buf_puts(&c->out, "{}");
 	chunk_end(c, hf_finish_name(a->finish));
@@ -323,7 +331,10 @@ finish_stream(
 		put_usage(&c->out, a);
 		hf_buf_puts(&c->out, "}\n\n");
 	}
-	if (i->switched)
+	if (i->last_resort)
+		hf_buf_printf(&c->out, ": holdfast last_resort attempts=%u\n",
+		    i->attempts);
+	else if (i->switched)
 		/* The headers came before the switch: the truth, as a comment
 		 * of one line. */
 		hf_buf_printf(&c->out, ": holdfast target=%s attempts=%u\n",
@@ -367,8 +378,8 @@ finish_plain(
 	put_identity(b, i, i->created_s, "chat.completion");
 	hf_buf_puts(b, ",\"choices\":[{\"index\":0,\"message\":");
 	put_message(b, a);
-	hf_buf_printf(b, ",\"logprobs\":null,\"finish_reason\":\"%s\"}]",
-	    hf_finish_name(a->finish));
+	hf_buf_printf(b, ",\"logprobs\":null,\"finish_reason\":\"%s\"}]%s",
+	    hf_finish_name(a->finish), i->last_resort ? FINGERPRINT : "");
 	if (has_usage(a)) {
 		hf_buf_puts(b, ",\"usage\":");
 		put_usage(b, a);

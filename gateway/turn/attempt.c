@@ -144,6 +144,23 @@ total_due(const struct hf_attempt *a)
 				  a->begun_us + (int64_t)c->total_ms * 1000;
 }
 
+/* Nobody may use up the time of those who are to be asked next: a call that has
+ * said nothing has an equal share of what is left of the turn's. */
+static int64_t
+share_due(const struct hf_attempt *a)
+{
+	return a->useful || is_said(a) ? INT64_MAX : a->share_us;
+}
+
+static int64_t
+share_end(const struct hf_turn *t, int64_t now)
+{
+	unsigned left = hf_plan_left(&t->plan, now);
+
+	return left == 0 ? INT64_MAX :
+			   now + (t->deadline_us - now) / (left + 1);
+}
+
 /* Some servers say how the answer finished and then neither end the stream
  * nor close it.  No text is owed any more then. */
 static int64_t
@@ -178,7 +195,7 @@ void
 attempt_arm(struct hf_attempt *a)
 {
 	int64_t all[] = { first_token_due(a), idle_due(a), window_due(a),
-		total_due(a), grace_due(a), hedge_due(a) };
+		total_due(a), grace_due(a), hedge_due(a), share_due(a) };
 	int64_t due = INT64_MAX;
 
 	for (size_t i = 0; i < hf_countof(all); i++)
@@ -237,6 +254,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		hf_decoder_end(a->decoder, false);
 	} else if (now >= first_token_due(a)) {
 		too_late(a, "first_token_timeout");
+	} else if (now >= share_due(a)) {
+		too_late(a, "share_timeout");
 	} else if (now >= idle_due(a)) {
 		too_late(a, "idle_timeout");
 	} else if (now >= window_due(a)) {
@@ -513,6 +532,7 @@ attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
 	t->ticket = (struct hf_ticket){ 0 };
 	a->stream = turn_upstream_stream(t, target);
 	a->begun_us = hf_now_us();
+	a->share_us = share_end(t, a->begun_us);
 	a->called_us = a->begun_us + t->wall_us;
 	a->finish = HF_FINISH_STOP;
 	a->tokens_in = a->tokens_out = -1;

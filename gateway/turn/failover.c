@@ -73,6 +73,8 @@ give_up(
 		fail_caller(t, a, o);
 		return;
 	}
+	if (turn_last_resort(t))
+		return;
 	t->failure.retry_after_ms = s->retry_after_ms >= 0 ? s->retry_after_ms :
 	    s->answer == HF_ANSWER_LATE			   ? -1 :
 							     1000;

@@ -33,6 +33,8 @@ collect_output(struct hf_turn *t, struct hf_error *e)
 		if (rc < 0)
 			return rc;
 	}
+	for (unsigned i = 0; i < t->output.n && t->by_gateway; i++)
+		t->output.item[i].origin = HF_ORIGIN_GATEWAY;
 	hf_draft_digest(&t->output, &t->head.key);
 	return turn_mark_heard(t, e);
 }
@@ -106,11 +108,27 @@ turn_tell_rest(struct hf_turn *t)
 	}
 }
 
+/* The last resort comes whole: it is not said before it is on disk. */
+static void
+tell_last_resort(struct hf_turn *t)
+{
+	struct hf_event ev = { .type = HF_EV_TEXT };
+
+	if (!t->by_gateway || t->surface == NULL)
+		return;
+	turn_begin_response(t);
+	ev.text = hf_buf_str(&t->answer.text);
+	if (ev.text.size > 0)
+		tell_event(t, &ev);
+}
+
 static void
 tell_finish(struct hf_turn *t)
 {
 	struct hf_turn_info info;
 
+	if (t->in.stream)
+		tell_last_resort(t);
 	if (t->in.stream)
 		turn_tell_rest(t);
 	turn_get_info(t, &info);

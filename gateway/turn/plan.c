@@ -85,6 +85,17 @@ hf_plan_has_next(const struct hf_plan *p, int64_t now_us)
 	return next_target(p, now_us) >= 0;
 }
 
+unsigned
+hf_plan_left(const struct hf_plan *p, int64_t now_us)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->n_target; i++)
+		n +=
+		    !p->target[i].tried && p->target[i].not_before_us <= now_us;
+	return n;
+}
+
 static struct hf_plan_step
 call(struct hf_plan *p, unsigned t)
 {

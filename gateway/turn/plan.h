@@ -88,6 +88,8 @@ void hf_plan_lost(struct hf_plan *p, unsigned t, bool slow);
 
 /* A wait is over: which target begins the round. */
 struct hf_plan_step hf_plan_resume(struct hf_plan *p, int64_t now_us);
+/* How many targets this round has not tried yet and might. */
+unsigned hf_plan_left(const struct hf_plan *p, int64_t now_us);
 /* Is there a target that this round has not tried yet? */
 bool hf_plan_has_next(const struct hf_plan *p, int64_t now_us);
 

@@ -92,6 +92,7 @@ take_answer(
 	an->tokens_out = s->tokens_out;
 	an->tokens_cached = s->tokens_cached;
 	an->tokens_reasoning = s->tokens_reasoning;
+	t->by_gateway = s->n_item > 0 && s->item[0].origin == HF_ORIGIN_GATEWAY;
 	for (unsigned i = 0; rc == 0 && i < s->n_item; i++)
 		rc = take_item(t, &s->item[i], e);
 	t->noted = t->noted && strcmp(t->id.s, s->turn.s) == 0;

@@ -27,13 +27,15 @@ static const struct hf_sm_state states[] = {
 	    B(REBUILDING) | B(QUEUED) | B(RECONCILING) | B(FAILED) },
 	[TURN_QUEUED] = { "queued", B(RECONCILING) | B(FAILED) },
 	[TURN_REBUILDING] = { "rebuilding",
-	    B(CALLING) | B(REBUILDING) | B(WAITING) | B(FAILED) },
+	    B(CALLING) | B(REBUILDING) | B(WAITING) | B(FINISHING) |
+		B(FAILED) },
 	[TURN_CALLING] = { "calling",
 	    B(STREAMING) | B(REBUILDING) | B(WAITING) | B(FINISHING) |
 		B(FAILED) },
 	[TURN_STREAMING] = { "streaming",
 	    B(REBUILDING) | B(WAITING) | B(FINISHING) | B(FAILED) },
-	[TURN_WAITING] = { "waiting", B(REBUILDING) | B(FAILED) },
+	[TURN_WAITING] = { "waiting",
+	    B(REBUILDING) | B(FINISHING) | B(FAILED) },
 	[TURN_FINISHING] = { "finishing", B(DONE) | B(FAILED) },
 	[TURN_REPLAYING] = { "replaying", B(DONE) | B(FAILED) },
 	[TURN_FAILED] = { "failed", B(DONE) },
@@ -111,6 +113,7 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		.history = t->adopted ? NULL : hf_align_name(t->how),
 		.attempts = t->n_attempt,
 		.first_target = turn_first_target(t),
+		.last_resort = t->by_gateway,
 		.switched = is_switched(t, target),
 		.repairs = t->in.repairs,
 		.created_s = t->created_us / 1000000,
@@ -170,6 +173,8 @@ on_deadline(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	turn_cancel_attempt(t, HF_CLASS_NETWORK, "deadline");
+	if (turn_last_resort(t))
+		return;
 	turn_fail(t, 504, "server_error", "deadline_exceeded",
 	    "no answer within the deadline of %d ms after %u attempts",
 	    t->in.route->deadline_ms, t->n_attempt);
@@ -210,7 +215,7 @@ on_later(evutil_socket_t fd, short what, void *arg)
 			t->target = s.target;
 			turn_move(t, TURN_REBUILDING);
 			turn_rebuild(t);
-		} else {
+		} else if (!turn_last_resort(t)) {
 			turn_fail(t, 503, "server_error", "no_target",
 			    "no provider could answer");
 		}
@@ -308,7 +313,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->wall_us = t->created_us - hf_now_us();
 	/* Whoever takes a turn over has all the time for it again. */
 	t->deadline_us = (in->resumes ? hf_now_us() : in->received_us) +
-	    (int64_t)in->route->deadline_ms * 1000;
+	    (int64_t)in->route->deadline_ms * 1000 - turn_reserve_us(in->route);
 	if (in->resumes)
 		t->id = in->resumed.turn;
 	else
@@ -380,7 +385,7 @@ count_end(const struct hf_turn *t)
 	else if (t->final == HF_TURN_CANCELED)
 		c = HF_C_turns_canceled;
 	hf_count(t->env->shm, c, 1);
-	if (t->final == HF_TURN_COMPLETE && t->target != 0)
+	if (t->final == HF_TURN_COMPLETE && t->target != 0 && !t->by_gateway)
 		hf_count(t->env->shm, HF_C_failovers, 1);
 }
 

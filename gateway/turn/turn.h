@@ -111,6 +111,7 @@ struct hf_turn_info {
 			      * who knew it died */
 	unsigned attempts;
 	unsigned first_target; /* of the route: what headers and model name */
+	bool last_resort;      /* nobody answered: it is the route's own */
 	bool switched;	       /* the headers named another target */
 	unsigned repairs;
 	int64_t created_s; /* wall time */

@@ -64,6 +64,7 @@ struct hf_attempt {
 	struct event *timer; /* first token, total, linger */
 	struct event *step;  /* act on what callbacks recorded */
 	int64_t begun_us, first_us;
+	int64_t share_us;    /* the end of its share of the turn's time */
 	int64_t called_us;   /* begun_us as wall time */
 	int64_t last_us;     /* the newest useful delta */
 	int64_t window_us;   /* the rate window began */
@@ -188,6 +189,7 @@ struct hf_turn {
 	bool gone;		   /* the client left */
 	int64_t gone_us;	   /* wall time when it left; 0: not yet */
 	struct hf_delivered given; /* to the client when it left */
+	bool by_gateway;	   /* the answer is the last resort */
 	bool drop;		   /* input refused: not in history */
 	struct hf_turn_failure failure;
 	const char *error_class;
@@ -300,6 +302,14 @@ void hedge_decide(struct hf_attempt *winner);
 bool hedge_ended(struct hf_attempt *a);
 /* The turn ends: so does a second call. */
 void hedge_cancel(struct hf_turn *t, const char *cls, const char *reason);
+
+/* last_resort.c */
+/* Nobody could answer: answer as the route says.  False: it says nothing, or it
+ * is too late for that. */
+bool turn_last_resort(struct hf_turn *t) HF_MUST_CHECK;
+/* How much earlier than its deadline a turn gives up, so that this is told in
+ * time. */
+int64_t turn_reserve_us(const struct hf_conf_route *r);
 
 /* attempt.c */
 void turn_call(struct hf_turn *t); /* builds and calls */
