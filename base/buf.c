@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define FIRST 256 /* bytes: most buffers need no second piece */
+#define KEEP 8192 /* of a buffer that is trimmed */
 
 void
 hf_buf_init(struct hf_buf *b, size_t max)
@@ -31,6 +32,19 @@ hf_buf_reset(struct hf_buf *b)
 	b->failed = false;
 	if (b->data != NULL)
 		b->data[0] = '\0';
+}
+
+void
+hf_buf_trim(struct hf_buf *b)
+{
+	size_t max = b->max;
+
+	if (b->cap > KEEP) {
+		hf_buf_free(b);
+		hf_buf_init(b, max);
+	} else {
+		hf_buf_reset(b);
+	}
 }
 
 static bool

@@ -22,6 +22,9 @@ struct hf_buf {
 void hf_buf_init(struct hf_buf *b, size_t max);
 void hf_buf_free(struct hf_buf *b);  /* also zeroes the struct */
 void hf_buf_reset(struct hf_buf *b); /* keeps the memory */
+/* The same, but keeps no more than some KB: for what lives as long as a
+ * stream and may have held something big once. */
+void hf_buf_trim(struct hf_buf *b);
 void hf_buf_put(struct hf_buf *b, const void *p, size_t size);
 void hf_buf_puts(struct hf_buf *b, const char *z);
 void hf_buf_putstr(struct hf_buf *b, struct hf_str s);

@@ -330,6 +330,8 @@ decide(struct hf_decoder *d, struct hf_str bytes)
 	    (c != '\0' && strchr(":deir\xef", c) != NULL)) {
 		d->mode = HF_DECODE_SSE;
 		feed_stream(d, hf_buf_str(&d->body));
+		hf_buf_free(&d->body); /* streams need no such memory */
+		hf_buf_init(&d->body, HF_DECODE_WHOLE);
 	} else {
 		hf_decode_fail(d, HF_CLASS_PROVIDER, "garbage");
 	}

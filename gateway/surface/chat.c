@@ -241,7 +241,7 @@ send_out(struct chat *c)
 			hf_sink_state(c->sink, c->state | STATE_FIRST_SENT);
 		c->first = false;
 	}
-	hf_buf_reset(&c->out);
+	hf_buf_trim(&c->out);
 }
 
 static void

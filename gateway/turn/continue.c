@@ -106,7 +106,10 @@ pass(struct hf_turn *t, size_t size)
 	ev.text = (struct hf_str){ t->held.data, size };
 	turn_text_add(t, ev.text);
 	turn_deliver(t, &ev);
-	hf_buf_consume(&t->held, size);
+	if (size < t->held.size)
+		hf_buf_consume(&t->held, size);
+	else
+		hf_buf_trim(&t->held);
 }
 
 void

@@ -56,7 +56,7 @@ dispatch(struct hf_sse *s)
 		ev.data = event_data(s);
 		s->fn(s->arg, &ev);
 	}
-	hf_buf_reset(&s->data);
+	hf_buf_trim(&s->data);
 	hf_buf_reset(&s->type);
 	s->have_data = false;
 }
@@ -155,7 +155,7 @@ end_line(struct hf_sse *s, struct hf_str line)
 		return;
 	}
 	take_line(s, hf_buf_str(&s->line));
-	hf_buf_reset(&s->line);
+	hf_buf_trim(&s->line);
 }
 
 /* The first 'c' at or after 'p'; *hit caches the last answer, so that the

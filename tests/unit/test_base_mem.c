@@ -54,6 +54,31 @@ buf_grows_and_caps(void **state)
 }
 
 static void
+buf_trim(void **state)
+{
+	static const char big[20000];
+	struct hf_buf b;
+
+	(void)state;
+	hf_buf_init(&b, sizeof(big));
+	hf_buf_puts(&b, "small");
+	hf_buf_trim(&b);
+	assert_int_equal(b.size, 0);
+	assert_non_null(b.data); /* is kept */
+	hf_buf_put(&b, big, sizeof(big));
+	hf_buf_trim(&b);
+	assert_int_equal(b.size, 0);
+	assert_null(b.data);
+	hf_buf_put(&b, big, sizeof(big)); /* its cap is what it was */
+	assert_true(hf_buf_ok(&b));
+	hf_buf_putc(&b, 'x');
+	assert_false(hf_buf_ok(&b));
+	hf_buf_trim(&b);
+	assert_true(hf_buf_ok(&b));
+	hf_buf_free(&b);
+}
+
+static void
 buf_printf_long_and_short(void **state)
 {
 	char big[1001];
@@ -209,6 +234,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buf_grows_and_caps),
+		cmocka_unit_test(buf_trim),
 		cmocka_unit_test(buf_printf_long_and_short),
 		cmocka_unit_test(arena_hands_out),
 		cmocka_unit_test(arena_cap),
