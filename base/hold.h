@@ -30,7 +30,7 @@
 
 #define HF_HOLD_SLOTS 4096u
 #define HF_HOLD_IN (4u * 1024 * 1024) /* a longer request is not held */
-#define HF_HOLD_OUT (256u * 1024)
+#define HF_HOLD_OUT (96u * 1024)
 #define HF_HOLD_TEXT (64u * 1024)
 #define HF_HOLD_NONE UINT32_MAX /* no slot */
 

@@ -22,7 +22,7 @@
 /* No more is taken from the provider while so much is not on disk yet, or not
  * taken by the client: a successor finds both in the hold, and one read of the
  * provider's socket must still fit. */
-#define BEHIND ((size_t)HF_HOLD_TEXT / 2)
+#define BEHIND ((size_t)HF_HOLD_TEXT / 4)
 #define BACKLOG ((size_t)HF_HOLD_OUT / 4)
 #define TAIL ((size_t)64) /* stays: the seam looks at the end */
 /* Of turns without a row: one that has more than this lets go ... */
