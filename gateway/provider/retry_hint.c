@@ -287,37 +287,49 @@ parse_duration(struct hf_str s)
 	return minus ? 0 : clamp(sum);
 }
 
+/* Z, or +02:00. */
+static bool
+take_zone(struct cursor *c, int64_t *zone_s)
+{
+	bool minus = c->p < c->end && *c->p == '-';
+	int hour, min;
+
+	*zone_s = 0;
+	if (take(c, "Z") || take(c, "z"))
+		return true;
+	if ((!take(c, "+") && !take(c, "-")) || !take_digits(c, 2, &hour) ||
+	    !take(c, ":") || !take_digits(c, 2, &min) || hour > 23 || min > 59)
+		return false;
+	*zone_s = (minus ? -1 : 1) * (hour * 3600 + min * 60);
+	return true;
+}
+
+/* 2024-06-01T */
+static bool
+take_day(struct cursor *c, struct date *d)
+{
+	return take_digits(c, 4, &d->year) && take(c, "-") &&
+	    take_digits(c, 2, &d->month) && d->month >= 1 && d->month <= 12 &&
+	    take(c, "-") && take_digits(c, 2, &d->day) &&
+	    (take(c, "T") || take(c, "t"));
+}
+
 /* 2024-06-01T00:00:10.5Z, or +02:00 instead of the Z (RFC 3339). */
 static int64_t
 parse_rfc3339(struct hf_str s, int64_t wall_us)
 {
 	struct cursor c = { s.p, s.p + s.size };
 	struct date d = { 0 };
-	int64_t ms = 0, zone_s = 0;
-	int hour, min;
-	bool minus;
+	int64_t ms = 0, zone_s;
 
-	if (!take_digits(&c, 4, &d.year) || !take(&c, "-") ||
-	    !take_digits(&c, 2, &d.month) || d.month < 1 || d.month > 12 ||
-	    !take(&c, "-") || !take_digits(&c, 2, &d.day) ||
-	    (!take(&c, "T") && !take(&c, "t")) || !take_time(&c, &d) ||
-	    !plausible(&d))
+	if (!take_day(&c, &d) || !take_time(&c, &d) || !plausible(&d))
 		return -1;
 	if (take(&c, ".")) {
 		if (!is_digit(c.p, c.end))
 			return -1;
 		ms = parse_fraction(&c.p, c.end, 1000);
 	}
-	minus = c.p < c.end && *c.p == '-';
-	if (take(&c, "+") || take(&c, "-")) {
-		if (!take_digits(&c, 2, &hour) || !take(&c, ":") ||
-		    !take_digits(&c, 2, &min) || hour > 23 || min > 59)
-			return -1;
-		zone_s = (minus ? -1 : 1) * (hour * 3600 + min * 60);
-	} else if (!take(&c, "Z") && !take(&c, "z")) {
-		return -1;
-	}
-	if (c.p != c.end)
+	if (!take_zone(&c, &zone_s) || c.p != c.end)
 		return -1;
 	return clamp((seconds(&d) - zone_s) * 1000 + ms - wall_us / 1000);
 }
