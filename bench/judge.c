@@ -127,9 +127,10 @@ judge_turn(struct judge *j, struct hf_play *p, unsigned turn, unsigned provider,
 		return;
 	for (unsigned i = 0; i < HF_MAX_LISTENERS; i++)
 		others += i == provider ? 0 : t->answers[i];
-	/* A turn may be bought again by a retry that the client needed, and
-	 * by nothing else. */
-	if (t->answers[provider] > p->retries[turn]) {
+	/* A turn may be bought again by a retry that the client needed, or by
+	 * whoever goes on for a worker that was killed: it cannot take up the
+	 * dead one's call.  By nothing else. */
+	if (t->answers[provider] > p->retries[turn] && j->n->kills == 0) {
 		j->n->duplicates++;
 		add_example(j, p, "asked and answered twice", entry);
 	} else if (t->answers[provider] > 0) {

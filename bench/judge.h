@@ -94,30 +94,30 @@ struct hf_tally {
 };
 
 struct hf_counts {
-	unsigned payloads;	      /* read from the providers' log */
-	unsigned unattributed;	      /* of no play of ours */
-	unsigned refused;	      /* by a strict provider: our fault */
-	unsigned refused_prefills;    /* by targets that are there to do it */
-	unsigned bad_payloads;	      /* not exactly the history */
-	unsigned doubled;	      /* of these: with a turn twice */
-	unsigned bleed;		      /* foreign facts and canaries, in
-				       * payloads and answers */
-	unsigned duplicates;	      /* second answers of one provider to
-				       * one turn, without a retry */
-	unsigned repeated;	      /* with one */
-	unsigned broken;	      /* connections of clients, refused or
-				       * broken */
-	unsigned retries;	      /* requests sent again for that */
-	unsigned retried;	      /* turns that needed it */
-	unsigned most_retries;	      /* of one turn */
-	unsigned kills;		      /* of workers, by us */
-	unsigned late;		      /* turns that two providers answered:
-				       * the first was given up as too slow */
-	unsigned failed_over;	      /* turns on which a provider was to
-				       * fail and another answered */
-	unsigned unasked;	      /* of these: nobody failed: it was given
-				       * up before the request reached it */
-	unsigned not_failed_over;     /* such turns that nobody answered */
+	unsigned payloads;	   /* read from the providers' log */
+	unsigned unattributed;	   /* of no play of ours */
+	unsigned refused;	   /* by a strict provider: our fault */
+	unsigned refused_prefills; /* by targets that are there to do it */
+	unsigned bad_payloads;	   /* not exactly the history */
+	unsigned doubled;	   /* of these: with a turn twice */
+	unsigned bleed;		   /* foreign facts and canaries, in
+				    * payloads and answers */
+	unsigned duplicates;	   /* second answers of one provider to
+				    * one turn, without a retry */
+	unsigned repeated;	   /* with one, or while workers were killed */
+	unsigned broken;	   /* connections of clients, refused or
+				    * broken */
+	unsigned retries;	   /* requests sent again for that */
+	unsigned retried;	   /* turns that needed it */
+	unsigned most_retries;	   /* of one turn */
+	unsigned kills;		   /* of workers, by us */
+	unsigned late;		   /* turns that two providers answered:
+				    * the first was given up as too slow */
+	unsigned failed_over;	   /* turns on which a provider was to
+				    * fail and another answered */
+	unsigned unasked;	   /* of these: nobody failed: it was given
+				    * up before the request reached it */
+	unsigned not_failed_over;  /* such turns that nobody answered */
 	unsigned answered_by_primary; /* ... or one that was to fail did: the
 				       * run is not valid */
 	unsigned errors;	      /* plays that ended early */

@@ -49,7 +49,7 @@ load_history(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 		h->item = t->in.draft.item;
 		h->n = t->in.draft.n;
 	}
-	if (t->n_attempt > 1 &&
+	if (t->plan.attempts > 0 &&
 	    t->in.route->failover_payload == HF_PAYLOAD_LAST_USER)
 		last_user_message(h);
 	return 0;
