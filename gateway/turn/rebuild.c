@@ -49,7 +49,8 @@ load_history(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 		h->item = t->in.draft.item;
 		h->n = t->in.draft.n;
 	}
-	if (t->plan.attempts > 0 &&
+	/* The call that a dead worker had under way has not failed. */
+	if (t->n_attempt > (t->adopted ? 2 : 1) &&
 	    t->in.route->failover_payload == HF_PAYLOAD_LAST_USER)
 		last_user_message(h);
 	return 0;
