@@ -1,4 +1,4 @@
-EXTRA_DIST += bench/demo.sh bench/deadlines.py bench/hedge.py \
+EXTRA_DIST += bench/demo.sh bench/deadlines.py bench/hedge.py bench/storm.py \
 	docs/design/bench.md
 dist_man_MANS += docs/man/continuitybench.1
 
