@@ -95,83 +95,31 @@ hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
 
 /* --- the path ------------------------------------------------------------ */
 
-struct path_turn {
-	int64_t id, seq, n_items;
-	uint8_t chain[HF_DIGEST_SIZE];
+struct node {
+	struct hf_item item;
+	uint8_t chain[HF_DIGEST_SIZE]; /* as stored */
+	bool skip;		       /* not part of the effective view */
+	struct node *after;	       /* in its turn */
+	struct node *next;	       /* in the effective view */
+	struct node **place;	       /* what points at it there */
 };
 
-struct path {
+struct path_turn {
+	int64_t id, seq, n_items, parent;
+	uint8_t chain[HF_DIGEST_SIZE];
+	struct node *first, *last;
+};
+
+struct reader {
+	struct hf_db *db;
+	struct hf_seal_key key;
+	struct hf_arena *arena;
+	bool bodies;
 	struct path_turn *turn; /* leaf first */
 	size_t n, cap;
-	int64_t n_items; /* of all turns */
+	size_t n_items;	   /* of all turns */
+	int64_t lead_turn; /* whose lead group is in force */
 };
-
-static int
-path_add(struct path *p, sqlite3_stmt *q, struct hf_error *e)
-{
-	struct path_turn *t;
-
-	if (p->n == p->cap) {
-		size_t cap = p->cap == 0 ? 32 : p->cap * 2;
-
-		t = realloc(p->turn, cap * sizeof(*t));
-		if (t == NULL)
-			return hf_fail(e, HF_ENOMEM, "path of %zu turns", cap);
-		p->turn = t;
-		p->cap = cap;
-	}
-	t = &p->turn[p->n];
-	t->id = sqlite3_column_int64(q, 0);
-	t->seq = sqlite3_column_int64(q, 2);
-	t->n_items = sqlite3_column_int64(q, 5);
-	if (t->n_items < 0 || t->n_items > HF_ROW_MAX ||
-	    !hf_db_digest(q, 6, t->chain))
-		return hf_fail(e, HF_ECORRUPT, "turn %lld: its row is damaged",
-		    (long long)t->seq);
-	p->n_items += t->n_items;
-	p->n++;
-	return 0;
-}
-
-static int
-read_path(struct hf_db *db, int64_t session, int64_t turn, struct path *p,
-    struct hf_error *e)
-{
-	int64_t parent = turn, seq = 0;
-	sqlite3_stmt *q;
-	int rc;
-
-	if (turn == 0)
-		return 0;
-	q = hf_db_bind(db, HF_SQL_TURN_PATH, e, "i", turn);
-	if (q == NULL)
-		return e->code;
-	while ((rc = hf_db_step(db, q, e)) > 0) {
-		if (sqlite3_column_int64(q, 1) != session)
-			rc = hf_fail(e, p->n == 0 ? HF_ENOTFOUND : HF_ECORRUPT,
-			    "turn %lld: not of this session",
-			    (long long)sqlite3_column_int64(q, 0));
-		else
-			rc = path_add(p, q, e);
-		if (rc < 0) {
-			hf_db_reset(q);
-			return rc;
-		}
-		parent = sqlite3_column_int64(q, 3);
-		seq = p->turn[p->n - 1].seq;
-	}
-	if (rc == 0 && p->n == 0)
-		return hf_fail(e, HF_ENOTFOUND, "turn row %lld: not found",
-		    (long long)turn);
-	if (rc == 0 && parent != 0)
-		return hf_fail(e, HF_ECORRUPT,
-		    "turn %lld: the turn before it "
-		    "is missing",
-		    (long long)seq);
-	return rc;
-}
-
-/* --- items --------------------------------------------------------------- */
 
 static int
 open_blobs(sqlite3_stmt *st, const struct hf_seal_key *key,
@@ -225,30 +173,45 @@ hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key, int64_t seq,
 	return 0;
 }
 
-/* A list that items can be put into the middle of. */
-struct node {
-	struct hf_item item;
-	bool skip; /* not part of the effective view */
-	struct node *next;
-};
+/* The turn that the current row is of, behind the columns of an item. */
+static int
+add_turn(struct reader *r, sqlite3_stmt *q, struct hf_error *e)
+{
+	const int at = HF_ITEM_COLUMNS;
+	struct path_turn *t;
 
-struct reader {
-	struct hf_db *db;
-	struct hf_seal_key key;
-	struct hf_arena *arena;
-	bool bodies;
-	struct node *node; /* by rising item row */
-	size_t n;
-	int64_t lead_turn;	       /* whose lead group is in force */
-	uint8_t chain[HF_DIGEST_SIZE]; /* so far */
-};
+	if (sqlite3_column_int64(q, at + 1) != r->key.session)
+		return hf_fail(e, r->n == 0 ? HF_ENOTFOUND : HF_ECORRUPT,
+		    "turn %lld: not of this session",
+		    (long long)sqlite3_column_int64(q, at));
+	if (r->n == r->cap) {
+		t = hf_arena_bytes(r->arena, 2 * r->cap * sizeof(*t));
+		if (t == NULL)
+			return hf_fail(
+			    e, HF_ENOMEM, "path of over %zu turns", r->cap);
+		memcpy(t, r->turn, r->n * sizeof(*t));
+		r->turn = t;
+		r->cap *= 2;
+	}
+	t = &r->turn[r->n];
+	t->id = sqlite3_column_int64(q, at);
+	t->seq = sqlite3_column_int64(q, at + 2);
+	t->parent = sqlite3_column_int64(q, at + 3);
+	t->n_items = sqlite3_column_int64(q, at + 4);
+	if (t->n_items < 0 || t->n_items > HF_ROW_MAX ||
+	    !hf_db_digest(q, at + 5, t->chain))
+		return hf_fail(e, HF_ECORRUPT, "turn %lld: its row is damaged",
+		    (long long)t->seq);
+	t->first = t->last = NULL;
+	r->n++;
+	return 0;
+}
 
 static int
-read_item(struct reader *r, sqlite3_stmt *q, const struct path_turn *t,
-    int64_t idx, struct hf_error *e)
+add_item(struct reader *r, sqlite3_stmt *q, int64_t idx, struct hf_error *e)
 {
-	struct node *n = &r->node[r->n];
-	uint8_t stored[HF_DIGEST_SIZE], chain[HF_DIGEST_SIZE];
+	struct path_turn *t = &r->turn[r->n - 1];
+	struct node *n;
 	int rc;
 
 	if (idx >= t->n_items ||
@@ -257,70 +220,138 @@ read_item(struct reader *r, sqlite3_stmt *q, const struct path_turn *t,
 		    "turn %lld: item %lld is "
 		    "missing or one too many",
 		    (long long)t->seq, (long long)idx);
+	n = hf_arena_alloc(r->arena, sizeof(*n));
+	if (n == NULL)
+		return hf_fail(
+		    e, HF_ENOMEM, "history of over %zu items", r->n_items);
 	rc = hf_item_columns(
-	    q, &r->key, t->seq, r->bodies, r->arena, &n->item, stored, e);
+	    q, &r->key, t->seq, r->bodies, r->arena, &n->item, n->chain, e);
 	if (rc < 0)
 		return rc;
-	hf_store_chain(&r->key.digest, r->chain, n->item.digest, chain);
-	if (memcmp(chain, stored, sizeof(chain)) != 0)
-		return hf_fail(e, HF_ECORRUPT,
-		    "turn %lld: item %lld does not "
-		    "follow what is before it",
-		    (long long)t->seq, (long long)idx);
-	memcpy(r->chain, chain, sizeof(chain));
 	/* An item that was not heard at all has an empty sealed 'heard'. */
 	n->skip = n->item.lead ||
 	    (n->item.has_heard &&
 		sqlite3_column_int64(q, 10) <= HF_SEAL_OVERHEAD);
-	if (n->item.lead)
-		r->lead_turn = t->id;
-	r->n++;
+	if (t->last == NULL)
+		t->first = n;
+	else
+		t->last->after = n;
+	t->last = n;
+	r->n_items++;
 	return 0;
 }
 
+/* One turn with its items: a row for each, or one without an item. */
 static int
-read_turn(struct reader *r, const struct path_turn *t, struct hf_error *e)
+read_turn(struct reader *r, int64_t turn, struct hf_error *e)
 {
-	sqlite3_stmt *q =
-	    hf_db_bind(r->db, r->bodies ? HF_SQL_ITEM_READ : HF_SQL_ITEM_VIEW,
-		e, "ii", hf_row_child(t->id, 0), hf_row_child(t->id + 1, 0));
+	sqlite3_stmt *q = hf_db_bind(r->db,
+	    r->bodies ? HF_SQL_PATH_READ : HF_SQL_PATH_VIEW, e, "i", turn);
 	int64_t idx = 0;
+	bool any = false;
 	int rc;
 
 	if (q == NULL)
 		return e->code;
 	while ((rc = hf_db_step(r->db, q, e)) > 0) {
-		rc = read_item(r, q, t, idx++, e);
+		rc = any ? 0 : add_turn(r, q, e);
+		any = true;
+		if (rc == 0 && sqlite3_column_type(q, 0) != SQLITE_NULL)
+			rc = add_item(r, q, idx++, e);
 		if (rc < 0) {
 			hf_db_reset(q);
 			return rc;
 		}
 	}
-	if (rc == 0 && idx != t->n_items)
+	if (rc < 0)
+		return rc;
+	if (!any && r->n > 0)
 		return hf_fail(e, HF_ECORRUPT,
-		    "turn %lld: item %lld is "
-		    "missing",
-		    (long long)t->seq, (long long)idx);
-	if (rc == 0 && memcmp(r->chain, t->chain, HF_DIGEST_SIZE) != 0)
+		    "turn %lld: the turn before it is missing",
+		    (long long)r->turn[r->n - 1].seq);
+	if (!any)
+		return hf_fail(e, HF_ENOTFOUND, "turn row %lld: not found",
+		    (long long)turn);
+	if (idx != r->turn[r->n - 1].n_items)
 		return hf_fail(e, HF_ECORRUPT,
-		    "turn %lld: item %lld is not "
-		    "the one that was stored",
-		    (long long)t->seq, (long long)idx);
+		    "turn %lld: item %lld is missing",
+		    (long long)r->turn[r->n - 1].seq, (long long)idx);
+	return 0;
+}
+
+/* From the leaf to the root. */
+static int
+read_path(struct reader *r, int64_t turn, struct hf_error *e)
+{
+	const struct path_turn *t;
+	int rc = 0;
+
+	while (rc == 0 && turn != 0) {
+		rc = read_turn(r, turn, e);
+		if (rc < 0)
+			break;
+		t = &r->turn[r->n - 1];
+		/* Parents are older than their children. */
+		if (t->parent >= turn)
+			rc = hf_fail(e, HF_ECORRUPT,
+			    "turn %lld: the turn before it is younger",
+			    (long long)t->seq);
+		turn = t->parent;
+	}
 	return rc;
 }
+
+/* Does every item follow what is before it, from the root on?  Also finds the
+ * lead group in force. */
+static int
+check_chain(struct reader *r, struct hf_error *e)
+{
+	uint8_t chain[HF_DIGEST_SIZE] = { 0 }, next[HF_DIGEST_SIZE];
+
+	for (size_t i = r->n; i > 0; i--) {
+		const struct path_turn *t = &r->turn[i - 1];
+		const struct node *n;
+
+		for (n = t->first; n != NULL; n = n->after) {
+			hf_store_chain(
+			    &r->key.digest, chain, n->item.digest, next);
+			if (memcmp(next, n->chain, sizeof(next)) != 0)
+				return hf_fail(e, HF_ECORRUPT,
+				    "turn %lld: item %lld does not follow "
+				    "what is before it",
+				    (long long)t->seq,
+				    (long long)(n->item.row &
+					(HF_ROW_MAX - 1)));
+			memcpy(chain, next, sizeof(chain));
+			if (n->item.lead)
+				r->lead_turn = t->id;
+		}
+		if (memcmp(chain, t->chain, sizeof(chain)) != 0)
+			return hf_fail(e, HF_ECORRUPT,
+			    "turn %lld: item %lld is not the one that was "
+			    "stored",
+			    (long long)t->seq, (long long)t->n_items);
+	}
+	return 0;
+}
+
+/* --- the effective view -------------------------------------------------- */
 
 static struct node *
 find_node(struct reader *r, int64_t row)
 {
 	size_t lo = 0, hi = r->n;
 
-	/* Parents are older than their children, so rows rise. */
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
+		struct node *n = r->turn[mid].first;
 
-		if (r->node[mid].item.row == row)
-			return &r->node[mid];
-		if (r->node[mid].item.row < row)
+		if (r->turn[mid].id == row >> HF_ROW_SHIFT) {
+			while (n != NULL && n->item.row != row)
+				n = n->after;
+			return n;
+		}
+		if (r->turn[mid].id > row >> HF_ROW_SHIFT)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -328,60 +359,60 @@ find_node(struct reader *r, int64_t row)
 	return NULL;
 }
 
-/*
- * Link the nodes in the order of the effective view: as stored, but an item
- * with an anchor stands before it (after others with the same anchor).
- * 'before[i]' is the place that points at node i.
- */
-static int
-link_nodes(struct reader *r, struct node **first, struct hf_error *e)
+/* As stored, but an item with an anchor stands before it (after others with
+ * the same anchor). */
+static void
+link_node(struct reader *r, struct node *n, struct node ***tail)
 {
-	struct node ***before, **tail = first, *anchor;
+	struct node *anchor =
+	    n->item.anchor_row == 0 ? NULL : find_node(r, n->item.anchor_row);
 
-	*first = NULL;
-	if (r->n == 0)
-		return 0;
-	before = calloc(r->n, sizeof(struct node **));
-	if (before == NULL)
-		return hf_fail(e, HF_ENOMEM, "history of %zu items", r->n);
-	for (size_t i = 0; i < r->n; i++) {
-		struct node *n = &r->node[i];
-		struct node **place = tail;
-
-		anchor = n->item.anchor_row == 0 ?
-		    NULL :
-		    find_node(r, n->item.anchor_row);
-		/* Off this branch, or not before itself: as stored. */
-		if (anchor != NULL && anchor < n) {
-			place = before[anchor - r->node];
-			before[anchor - r->node] = &n->next;
-		} else {
-			tail = &n->next;
-		}
-		before[i] = place;
-		n->next = *place;
-		*place = n;
+	/* Off this branch, or not before itself: as stored. */
+	if (anchor != NULL && anchor->item.row < n->item.row) {
+		n->place = anchor->place;
+		anchor->place = &n->next;
+	} else {
+		n->place = *tail;
+		*tail = &n->next;
 	}
-	free(before);
-	return 0;
+	n->next = *n->place;
+	*n->place = n;
+}
+
+static struct node *
+link_nodes(struct reader *r)
+{
+	struct node *first = NULL, **tail = &first, *n;
+
+	for (size_t i = r->n; i > 0; i--)
+		for (n = r->turn[i - 1].first; n != NULL; n = n->after)
+			link_node(r, n, &tail);
+	return first;
+}
+
+static void
+collect_lead(struct reader *r, struct hf_history *out)
+{
+	const struct node *n;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->turn[i].id == r->lead_turn)
+			for (n = r->turn[i].first; n != NULL; n = n->after)
+				if (n->item.lead)
+					out->item[out->n++] = n->item;
 }
 
 static int
 collect(struct reader *r, struct hf_history *out, struct hf_error *e)
 {
-	struct node *n;
-	int rc = link_nodes(r, &n, e);
-
-	if (rc < 0)
-		return rc;
-	out->item = hf_arena_alloc(r->arena, (r->n + 1) * sizeof(*out->item));
+	out->item =
+	    hf_arena_bytes(r->arena, (r->n_items + 1) * sizeof(*out->item));
 	if (out->item == NULL)
-		return hf_fail(e, HF_ENOMEM, "history of %zu items", r->n);
-	for (size_t i = 0; r->bodies && i < r->n; i++)
-		if (r->node[i].item.lead &&
-		    r->node[i].item.turn_row == r->lead_turn)
-			out->item[out->n++] = r->node[i].item;
-	for (; n != NULL; n = n->next)
+		return hf_fail(
+		    e, HF_ENOMEM, "history of %zu items", r->n_items);
+	if (r->bodies && r->lead_turn != 0)
+		collect_lead(r, out);
+	for (struct node *n = link_nodes(r); n != NULL; n = n->next)
 		if (!n->skip)
 			out->item[out->n++] = n->item;
 	return 0;
@@ -410,48 +441,33 @@ hf_store_session_key(struct hf_store *st, int64_t session,
 	return rc;
 }
 
-static int
-read_all(struct hf_store *st, struct reader *r, int64_t session, int64_t turn,
-    struct hf_error *e)
-{
-	struct path p = { 0 };
-	int rc = hf_store_session_key(st, session, &r->key, e);
-
-	if (rc == 0)
-		rc = read_path(r->db, session, turn, &p, e);
-	if (rc == 0) {
-		r->node = calloc((size_t)p.n_items + 1, sizeof(*r->node));
-		if (r->node == NULL)
-			rc = hf_fail(e, HF_ENOMEM, "history of %lld items",
-			    (long long)p.n_items);
-	}
-	for (size_t i = p.n; rc == 0 && i > 0; i--)
-		rc = read_turn(r, &p.turn[i - 1], e);
-	free(p.turn);
-	return rc;
-}
-
 /* All of it in one snapshot; the statements are done when it returns. */
 static int
 read_history(struct hf_store *st, int64_t session, int64_t turn, bool bodies,
     struct hf_arena *a, struct hf_history *out, struct hf_error *e)
 {
-	struct reader r = { .db = &st->read, .arena = a, .bodies = bodies };
+	struct path_turn few[16];
+	struct reader r = { .db = &st->read,
+		.arena = a,
+		.bodies = bodies,
+		.turn = few,
+		.cap = hf_countof(few) };
 	struct hf_error local;
 	int rc;
 
 	e = e == NULL ? &local : e;
 	memset(out, 0, sizeof(*out));
-	if (hf_db_run(&st->read, HF_SQL_BEGIN_READ, e, "") < 0)
-		return e->code;
-	rc = read_all(st, &r, session, turn, e);
+	rc = hf_read_begin(st, e);
+	if (rc < 0)
+		return rc;
+	rc = hf_store_session_key(st, session, &r.key, e);
+	if (rc == 0)
+		rc = read_path(&r, turn, e);
+	if (rc == 0)
+		rc = check_chain(&r, e);
 	if (rc == 0)
 		rc = collect(&r, out, e);
-	if (rc == 0 && hf_db_run(&st->read, HF_SQL_COMMIT, e, "") < 0)
-		rc = e->code;
-	hf_db_rollback(&st->read);
-	free(r.node);
-	return rc;
+	return hf_read_end(st, rc, e);
 }
 
 int

@@ -8,8 +8,10 @@
 #include "store/db.h"
 #include "store/seal.h"
 
-/* Read the columns of ITEM_VIEW, or with 'bodies' those of ITEM_READ, opening
- * into 'a'.  'seq' is the turn's.  'chain' gets the stored chain. */
+/* Read the columns of ITEM_COLUMNS, or without 'bodies' those of
+ * ITEM_VIEW_COLUMNS, opening into 'a'.  'seq' is the turn's.  'chain' gets the
+ * stored chain. */
+#define HF_ITEM_COLUMNS 15
 int hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key,
     int64_t seq, bool bodies, struct hf_arena *a, struct hf_item *it,
     uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e) HF_MUST_CHECK;

@@ -14,6 +14,7 @@ struct hf_store {
 	struct hf_writer writer; /* store thread's */
 	struct hf_queue *queue;
 	struct hf_db read;  /* loop thread's */
+	bool sharing;	    /* reads share one snapshot */
 	struct hf_shm *shm; /* borrowed */
 	unsigned slot;
 	uint64_t inc;
@@ -22,6 +23,13 @@ struct hf_store {
 	bool any_key;
 	int64_t any_key_us; /* when it was asked; 0: never */
 };
+
+/* Around statements that must see one state of the database.  While
+ * completions are dispatched all of them see the same one, which is at least
+ * as new as what is completed: beginning anew costs locks and the whole cache
+ * of pages.  hf_read_end() returns 'rc', or what went wrong. */
+int hf_read_begin(struct hf_store *st, struct hf_error *e) HF_MUST_CHECK;
+int hf_read_end(struct hf_store *st, int rc, struct hf_error *e) HF_MUST_CHECK;
 
 /* Copy into 'a' what 's', or each of 'n' items, points at.  False: no
  * memory.  A NULL stays NULL. */

@@ -88,10 +88,36 @@ hf_store_event_fd(const struct hf_store *st)
 	return hf_queue_event_fd(st->queue);
 }
 
+int
+hf_read_begin(struct hf_store *st, struct hf_error *e)
+{
+	if (sqlite3_get_autocommit(st->read.h) == 0)
+		return 0; /* of an earlier completion */
+	return hf_db_run(&st->read, HF_SQL_BEGIN_READ, e, "") < 0 ? e->code : 0;
+}
+
+int
+hf_read_end(struct hf_store *st, int rc, struct hf_error *e)
+{
+	if (rc == 0 && st->sharing)
+		return 0;
+	if (rc == 0 && hf_db_run(&st->read, HF_SQL_COMMIT, e, "") < 0)
+		rc = e->code;
+	hf_db_rollback(&st->read);
+	return rc;
+}
+
 void
 hf_store_dispatch(struct hf_store *st)
 {
+	/* The snapshot is made by the first read, after the completions were
+	 * taken: none of them is newer. */
+	st->sharing = true;
 	hf_queue_dispatch(st->queue);
+	st->sharing = false;
+	if (sqlite3_get_autocommit(st->read.h) == 0 &&
+	    hf_db_run(&st->read, HF_SQL_COMMIT, NULL, "") < 0)
+		hf_db_rollback(&st->read);
 }
 
 void

@@ -168,6 +168,76 @@ kept_jobs_share_a_commit(void **state)
 	fx_close(&f);
 }
 
+/* What a completion reads; see completions_share_a_snapshot(). */
+static struct {
+	struct fx *f;
+	struct hf_history own[N];
+	struct hf_arena arena;
+	unsigned n;
+	bool later_seen[N];
+} seen;
+
+static void
+read_own(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
+{
+	struct job *j = arg;
+	struct hf_store *st = seen.f->st[1];
+	struct hf_head h;
+
+	(void)e;
+	assert_int_equal(rc, 0);
+	j->begun = *b;
+	assert_int_equal(hf_store_history(st, b->session_row, b->turn_row,
+			     &seen.arena, &seen.own[seen.n], &seen.f->e),
+	    0);
+	/* Somebody else commits between the first and the second. */
+	if (seen.n == 0)
+		fx_say(seen.f, 2, "later", "one", "1");
+	assert_int_equal(
+	    hf_store_head(st, "acme", HF_STR("later"), &h, &seen.f->e), 0);
+	seen.later_seen[seen.n++] = h.found;
+}
+
+/* The completions of one dispatch read one state of the database, in which
+ * each finds its own turn; the next dispatch reads a newer one. */
+static void
+completions_share_a_snapshot(void **state)
+{
+	static struct job j[N];
+	char name[16];
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_store(&f, 1);
+	fx_store(&f, 2);
+	memset(&seen, 0, sizeof(seen));
+	seen.f = &f;
+	hf_arena_init(&seen.arena, 0);
+	assert_int_equal(hf_shm_writer_lock(&f.shm[0], 1000, &f.e), 0);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		j[i].h = fx_head(&f, 1, name);
+		j[i].b = fx_turn(name, &j[i].h, &j[i].in, name);
+		assert_int_equal(
+		    hf_store_begin(f.st[1], &j[i].b, read_own, &j[i], &f.e), 0);
+	}
+	hf_shm_writer_unlock(&f.shm[0]);
+	fx_wait(&f, 1);
+	assert_int_equal(seen.n, N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(seen.own[i].n, 1);
+		snprintf(name, sizeof(name), "s%u", i);
+		assert_true(hf_str_is(seen.own[i].item[0].body, name));
+		assert_false(seen.later_seen[i]);
+	}
+	/* It is over with the dispatch. */
+	assert_int_not_equal(sqlite3_get_autocommit(f.st[1]->read.h), 0);
+	assert_true(fx_head(&f, 1, "later").found);
+	hf_arena_free(&seen.arena);
+	fx_close(&f);
+}
+
 /* A job that fails takes its own changes back, not its neighbours'. */
 static void
 one_bad_job(void **state)
@@ -620,6 +690,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_commit_for_many),
 		cmocka_unit_test(kept_jobs_share_a_commit),
+		cmocka_unit_test(completions_share_a_snapshot),
 		cmocka_unit_test(one_bad_job),
 		cmocka_unit_test(rows_are_no_failure),
 		cmocka_unit_test(bad_job_and_recovery),

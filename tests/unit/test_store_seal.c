@@ -117,6 +117,45 @@ missing_turn(void **state)
 	assert_non_null(strstr(f.e.text, "turn 2"));
 }
 
+/* A turn that follows itself, or a younger one, has no root. */
+static void
+parent_is_no_older(void **state)
+{
+	struct fx f;
+
+	(void)state;
+	damaged(&f,
+	    "UPDATE turn SET parent = id WHERE seq = 1 AND session ="
+	    " (SELECT id FROM session WHERE name = 's')",
+	    "ECORRUPT");
+	assert_non_null(strstr(f.e.text, "turn 1"));
+	damaged(&f,
+	    "UPDATE turn SET parent = id + 1 WHERE seq = 1 AND session ="
+	    " (SELECT id FROM session WHERE name = 's')",
+	    "ECORRUPT");
+}
+
+/* The parent was left out: the chain tells. */
+static void
+shortened_path(void **state)
+{
+	struct fx f;
+
+	(void)state;
+	damaged(&f,
+	    "UPDATE turn SET parent = 0 WHERE seq = 2 AND session ="
+	    " (SELECT id FROM session WHERE name = 's')",
+	    "ECORRUPT");
+	assert_non_null(strstr(f.e.text, "turn 2: item 0"));
+	/* A path that leads into another session. */
+	damaged(&f,
+	    "UPDATE turn SET session = (SELECT id FROM session WHERE"
+	    " name = 'other'), seq = 9 WHERE seq = 1 AND session ="
+	    " (SELECT id FROM session WHERE name = 's')",
+	    "ECORRUPT");
+	assert_non_null(strstr(f.e.text, "not of this session"));
+}
+
 static void
 moved_within_the_session(void **state)
 {
@@ -323,6 +362,8 @@ main(void)
 		cmocka_unit_test(missing_item),
 		cmocka_unit_test(missing_item_and_count),
 		cmocka_unit_test(missing_turn),
+		cmocka_unit_test(parent_is_no_older),
+		cmocka_unit_test(shortened_path),
 		cmocka_unit_test(moved_within_the_session),
 		cmocka_unit_test(moved_between_sessions),
 		cmocka_unit_test(session_key_of_another),
