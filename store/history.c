@@ -34,7 +34,7 @@ head_row(struct hf_store *st, sqlite3_stmt *q, struct hf_head *out,
 {
 	struct hf_session_row s;
 	int at = HF_ROW_SESSION_COLUMNS;
-	int rc = hf_row_session_columns(&st->seal, q, &s, e);
+	int rc = hf_row_session_columns(&st->seal, st->opened, q, &s, e);
 
 	if (rc < 0)
 		return rc;
@@ -435,7 +435,7 @@ hf_store_session_key(struct hf_store *st, int64_t session,
 		    (long long)session);
 	if (rc < 0)
 		return rc;
-	rc = hf_row_session_columns(&st->seal, q, &s, e);
+	rc = hf_row_session_columns(&st->seal, st->opened, q, &s, e);
 	hf_db_reset(q);
 	*key = s.key;
 	return rc;

@@ -268,7 +268,7 @@ hf_inspect_find(struct hf_inspect *in, const struct hf_id *session,
 	*row = sqlite3_column_int64(st, 0);
 	rc = 0;
 	if (key != NULL) {
-		rc = hf_row_session_columns(&in->seal, st, &s, e);
+		rc = hf_row_session_columns(&in->seal, NULL, st, &s, e);
 		*key = s.key;
 	}
 	hf_db_reset(st);

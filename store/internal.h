@@ -13,9 +13,10 @@ struct hf_store {
 	struct hf_seal seal;	 /* shared with the store thread */
 	struct hf_writer writer; /* store thread's */
 	struct hf_queue *queue;
-	struct hf_db read;  /* loop thread's */
-	bool sharing;	    /* reads share one snapshot */
-	struct hf_shm *shm; /* borrowed */
+	struct hf_db read;	       /* loop thread's */
+	struct hf_seal_opened *opened; /* loop thread's */
+	bool sharing;		       /* reads share one snapshot */
+	struct hf_shm *shm;	       /* borrowed */
 	unsigned slot;
 	uint64_t inc;
 	/* Was any API key made?  Asked of the disk once a second until it

@@ -67,14 +67,17 @@ first_waiting(struct hf_writer *w, int64_t session, struct owner *o,
 }
 
 static int
-next_live(
-    struct hf_writer *w, int64_t session, struct owner *o, struct hf_error *e)
+next_live(struct hf_writer *w, const struct hf_session_row *s, struct owner *o,
+    struct hf_error *e)
 {
 	bool orphan;
 	int rc;
 
+	memset(o, 0, sizeof(*o));
+	if (!s->waited)
+		return 0;
 	for (;;) {
-		rc = first_waiting(w, session, o, &orphan, e);
+		rc = first_waiting(w, s->id, o, &orphan, e);
 		if (rc < 0 || o->turn == 0 || !orphan)
 			return rc;
 		rc = hf_lease_dequeue(w, o->turn, HF_TURN_INTERRUPTED, e);
@@ -125,7 +128,7 @@ hf_lease_pass(struct hf_writer *w, struct hf_session_row *s, int64_t head,
     int64_t rev_add, struct hf_error *e)
 {
 	struct owner to;
-	int rc = next_live(w, s->id, &to, e);
+	int rc = next_live(w, s, &to, e);
 
 	return rc < 0 ? rc : set_owner(w, s, &to, head, rev_add, e);
 }
@@ -228,7 +231,7 @@ hf_lease_tidy(struct hf_writer *w, struct hf_session_row *s, struct hf_error *e)
 		return settle_owner(w, s, e);
 	if (s->owner_inc != 0)
 		return 0;
-	rc = next_live(w, s->id, &to, e);
+	rc = next_live(w, s, &to, e);
 	if (rc < 0 || to.turn == 0)
 		return rc;
 	return set_owner(w, s, &to, s->head, 0, e);

@@ -12,8 +12,9 @@
 #define BLOB_REQUEST 2
 
 int
-hf_row_session_columns(const struct hf_seal *seal, sqlite3_stmt *st,
-    struct hf_session_row *s, struct hf_error *e)
+hf_row_session_columns(const struct hf_seal *seal,
+    struct hf_seal_opened *opened, sqlite3_stmt *st, struct hf_session_row *s,
+    struct hf_error *e)
 {
 	int rc;
 
@@ -27,8 +28,10 @@ hf_row_session_columns(const struct hf_seal *seal, sqlite3_stmt *st,
 	s->owner_inc = (uint64_t)sqlite3_column_int64(st, 9);
 	s->fence = (uint64_t)sqlite3_column_int64(st, 10);
 	s->lease_turn = sqlite3_column_int64(st, 11);
-	rc = hf_seal_unwrap(seal, hf_db_str(st, 4), sqlite3_column_int64(st, 3),
-	    sqlite3_column_int64(st, 1), &s->public, &s->key);
+	s->waited = true;
+	rc = hf_seal_unwrap(seal, opened, hf_db_str(st, 4),
+	    sqlite3_column_int64(st, 3), sqlite3_column_int64(st, 1),
+	    &s->public, &s->key);
 	if (rc < 0)
 		return hf_fail(
 		    e, rc, "session %s: its key does not open", s->public.s);
@@ -64,7 +67,8 @@ one_session(struct hf_writer *w, sqlite3_stmt *st, struct hf_session_row *s,
 
 	if (rc <= 0)
 		return rc;
-	rc = hf_row_session_columns(w->seal, st, s, e);
+	rc = hf_row_session_columns(w->seal, w->opened, st, s, e);
+	s->waited = sqlite3_column_int(st, HF_ROW_SESSION_COLUMNS) != 0;
 	hf_db_reset(st);
 	return rc < 0 ? rc : 1;
 }
@@ -151,6 +155,7 @@ int
 hf_row_held(struct hf_writer *w, int64_t session, int64_t turn, uint64_t fence,
     struct hf_session_row *s, struct hf_turn_row *t, struct hf_error *e)
 {
+	const int at = HF_ROW_SESSION_COLUMNS + 1;
 	sqlite3_stmt *st = hf_db_bind(&w->db, HF_SQL_SESSION_HELD, e, "iiiii",
 	    session, (int64_t)w->slot, (int64_t)w->inc, (int64_t)fence, turn);
 	int rc;
@@ -163,8 +168,10 @@ hf_row_held(struct hf_writer *w, int64_t session, int64_t turn, uint64_t fence,
 		    (long long)turn);
 	if (rc < 0)
 		return rc;
-	rc = hf_row_session_columns(w->seal, st, s, e);
-	hf_row_turn_columns(st, HF_ROW_SESSION_COLUMNS, t);
+	rc = hf_row_session_columns(w->seal, w->opened, st, s, e);
+	s->waited = sqlite3_column_int(st, at - 1) != 0;
+	hf_row_turn_columns(st, at, t);
+	t->has_parts = sqlite3_column_int(st, at + HF_ROW_TURN_COLUMNS) != 0;
 	hf_db_reset(st);
 	return rc;
 }

@@ -23,6 +23,7 @@ struct hf_session_row {
 	unsigned owner_slot;
 	uint64_t owner_inc, fence;
 	int64_t lease_turn;
+	bool waited; /* a turn is queued for it, dead or alive */
 	struct hf_seal_key key;
 };
 
@@ -35,12 +36,15 @@ struct hf_turn_row {
 	uint64_t owner_inc;
 	int64_t heard; /* -1: not noted */
 	struct hf_id public;
+	bool has_parts; /* hf_row_held() only */
 };
 
-/* Read the columns of SESSION_COLUMNS, or of TURN_COLUMNS from column 'at' on.
- * HF_ECORRUPT when the session's key does not open. */
-int hf_row_session_columns(const struct hf_seal *seal, sqlite3_stmt *st,
-    struct hf_session_row *s, struct hf_error *e) HF_MUST_CHECK;
+/* Read the columns of SESSION_COLUMNS ('waited' is set), or of TURN_COLUMNS
+ * from column 'at' on.  'opened' may be NULL.  HF_ECORRUPT when the session's
+ * key does not open. */
+int hf_row_session_columns(const struct hf_seal *seal,
+    struct hf_seal_opened *opened, sqlite3_stmt *st, struct hf_session_row *s,
+    struct hf_error *e) HF_MUST_CHECK;
 void hf_row_turn_columns(sqlite3_stmt *st, int at, struct hf_turn_row *t);
 #define HF_ROW_SESSION_COLUMNS 12 /* how many those are */
 #define HF_ROW_TURN_COLUMNS 13

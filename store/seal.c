@@ -7,6 +7,7 @@
 #include "store/seal.h"
 
 #include <sodium.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 
@@ -177,22 +178,87 @@ hf_seal_wrap(struct hf_seal *s, const struct hf_session_key *k, int64_t tenant,
 	    k->k, sizeof(k->k), ad, sizeof(ad), NULL, out, s->master);
 }
 
-int
-hf_seal_unwrap(const struct hf_seal *s, struct hf_str wrapped, int64_t key_id,
+static int
+unwrap(const struct hf_seal *s, const uint8_t from[HF_WRAPPED_SIZE],
     int64_t tenant, const struct hf_id *session, struct hf_seal_key *k)
 {
-	const uint8_t *from = (const uint8_t *)wrapped.p;
 	uint8_t ad[WRAP_AD_SIZE];
 
-	if (wrapped.size != HF_WRAPPED_SIZE || key_id != s->key_id)
-		return HF_ECORRUPT;
 	make_wrap_ad(tenant, session, ad);
 	if (crypto_aead_xchacha20poly1305_ietf_decrypt(k->digest.k, NULL, NULL,
-		from + HF_SEAL_NONCE, wrapped.size - HF_SEAL_NONCE, ad,
+		from + HF_SEAL_NONCE, HF_WRAPPED_SIZE - HF_SEAL_NONCE, ad,
 		sizeof(ad), from, s->master) != 0)
 		return HF_ECORRUPT;
 	k->tenant = tenant;
 	hf_seal_derive(k);
+	return 0;
+}
+
+/* --- keys unwrapped lately ----------------------------------------------- */
+
+#define OPENED_MAX 256
+
+struct opened {
+	bool used;
+	uint8_t wrapped[HF_WRAPPED_SIZE];
+	struct hf_id session;
+	int64_t tenant;
+	struct hf_seal_key key;
+};
+
+struct hf_seal_opened {
+	struct opened slot[OPENED_MAX];
+};
+
+struct hf_seal_opened *
+hf_seal_opened_new(void)
+{
+	return hf_xcalloc(1, sizeof(struct hf_seal_opened));
+}
+
+void
+hf_seal_opened_free(struct hf_seal_opened *o)
+{
+	if (o != NULL)
+		sodium_memzero(o, sizeof(*o));
+	free(o);
+}
+
+static bool
+is_opened(const struct opened *o, const uint8_t wrapped[HF_WRAPPED_SIZE],
+    int64_t tenant, const struct hf_id *session)
+{
+	return o->used && o->tenant == tenant &&
+	    memcmp(o->wrapped, wrapped, HF_WRAPPED_SIZE) == 0 &&
+	    memcmp(&o->session, session, sizeof(*session)) == 0;
+}
+
+int
+hf_seal_unwrap(const struct hf_seal *s, struct hf_seal_opened *opened,
+    struct hf_str wrapped, int64_t key_id, int64_t tenant,
+    const struct hf_id *session, struct hf_seal_key *k)
+{
+	const uint8_t *from = (const uint8_t *)wrapped.p;
+	struct opened *o;
+	int rc;
+
+	if (wrapped.size != HF_WRAPPED_SIZE || key_id != s->key_id)
+		return HF_ECORRUPT;
+	if (opened == NULL)
+		return unwrap(s, from, tenant, session, k);
+	/* Ciphertext is as good as a hash. */
+	o = &opened->slot[from[HF_SEAL_NONCE] % OPENED_MAX];
+	if (!is_opened(o, from, tenant, session)) {
+		rc = unwrap(s, from, tenant, session, k);
+		if (rc < 0)
+			return rc;
+		memcpy(o->wrapped, from, sizeof(o->wrapped));
+		o->session = *session;
+		o->tenant = tenant;
+		o->key = *k;
+		o->used = true;
+	}
+	*k = o->key;
 	return 0;
 }
 

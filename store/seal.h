@@ -75,10 +75,14 @@ int hf_seal_open(const struct hf_seal_key *k, struct hf_seal_at at,
  * session's public id and tenant. */
 void hf_seal_wrap(struct hf_seal *s, const struct hf_session_key *k,
     int64_t tenant, const struct hf_id *session, uint8_t out[HF_WRAPPED_SIZE]);
-/* Fills 'k' (all but .session); HF_ECORRUPT. */
-int hf_seal_unwrap(const struct hf_seal *s, struct hf_str wrapped,
-    int64_t key_id, int64_t tenant, const struct hf_id *session,
-    struct hf_seal_key *k) HF_MUST_CHECK;
+/* Keys that a thread unwrapped lately, each with all that it was unwrapped
+ * from, since the same leads to the same.  Never fails. */
+struct hf_seal_opened *hf_seal_opened_new(void);
+void hf_seal_opened_free(struct hf_seal_opened *o); /* wiped; NULL OK */
+/* Fills 'k' (all but .session); HF_ECORRUPT.  'opened' may be NULL. */
+int hf_seal_unwrap(const struct hf_seal *s, struct hf_seal_opened *opened,
+    struct hf_str wrapped, int64_t key_id, int64_t tenant,
+    const struct hf_id *session, struct hf_seal_key *k) HF_MUST_CHECK;
 /* Derive .seal from .digest. */
 void hf_seal_derive(struct hf_seal_key *k);
 

@@ -52,6 +52,7 @@ hf_store_open(
 	st->shm = c->shm;
 	st->slot = c->shm->self;
 	st->inc = hf_shm_self_inc(c->shm);
+	st->opened = hf_seal_opened_new();
 	rc = open_all(st, c, e);
 	if (rc < 0) {
 		hf_store_close(st);
@@ -69,6 +70,7 @@ hf_store_close(struct hf_store *st)
 	hf_queue_free(st->queue);
 	hf_writer_close(&st->writer);
 	hf_db_close(&st->read);
+	hf_seal_opened_free(st->opened);
 	hf_seal_clear(&st->seal);
 	free(st);
 }

@@ -181,8 +181,9 @@ run_finish(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 		    e, HF_EINVAL, "turn %lld: not open", (long long)t.seq);
 	if (rc < 0)
 		return rc;
-	rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii", hf_row_child(t.id, 0),
-	    hf_row_child(t.id + 1, 0));
+	if (t.has_parts)
+		rc = hf_db_run(&w->db, HF_SQL_PART_DROP, e, "ii",
+		    hf_row_child(t.id, 0), hf_row_child(t.id + 1, 0));
 	if (rc < 0)
 		return rc;
 	return hf_lease_pass(w, &s,

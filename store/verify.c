@@ -233,7 +233,7 @@ read_session(struct hf_verify *v, int64_t row)
 	rc = hf_db_step(&v->in->db, st, v->e);
 	if (rc <= 0)
 		return rc;
-	rc = hf_row_session_columns(&v->in->seal, st, &v->s, v->e);
+	rc = hf_row_session_columns(&v->in->seal, NULL, st, &v->s, v->e);
 	hf_db_reset(st);
 	v->sum->sessions++;
 	if (rc == HF_ECORRUPT)

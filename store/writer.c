@@ -44,6 +44,7 @@ hf_writer_open(struct hf_writer *w, const struct hf_store_conf *c,
 	if (rc < 0)
 		return rc;
 	w->seal = seal;
+	w->opened = hf_seal_opened_new();
 	w->shm = c->shm;
 	w->hold = c->hold;
 	w->slot = c->shm->self;
@@ -61,6 +62,8 @@ void
 hf_writer_close(struct hf_writer *w)
 {
 	hf_db_close(&w->db);
+	hf_seal_opened_free(w->opened);
+	w->opened = NULL;
 	for (size_t i = 0; i < hf_countof(w->scratch); i++)
 		hf_buf_free(&w->scratch[i]);
 }

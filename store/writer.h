@@ -15,7 +15,8 @@
 
 struct hf_writer {
 	struct hf_db db;
-	struct hf_seal *seal;	    /* borrowed */
+	struct hf_seal *seal; /* borrowed */
+	struct hf_seal_opened *opened;
 	struct hf_shm *shm;	    /* borrowed */
 	const struct hf_hold *hold; /* borrowed, or NULL */
 	unsigned slot;		    /* this process in leases */

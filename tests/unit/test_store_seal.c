@@ -230,6 +230,64 @@ session_of_another_tenant(void **state)
 	fx_close(&f);
 }
 
+/* A key that was unwrapped before is found by all that it was unwrapped from,
+ * and by nothing less. */
+static void
+keys_unwrapped_lately(void **state)
+{
+	enum { MANY = 600 }; /* more than are kept */
+	static uint8_t wrapped[MANY][HF_WRAPPED_SIZE];
+	static struct hf_session_key key[MANY];
+	static struct hf_id id[MANY];
+	const uint8_t master[HF_MASTER_SIZE] = { 1 };
+	struct hf_seal_opened *o = hf_seal_opened_new();
+	struct hf_seal_key k, plain;
+	struct hf_seal s;
+	struct hf_str w;
+
+	(void)state;
+	hf_seal_init(&s, master);
+	s.key_id = 5;
+	for (unsigned i = 0; i < MANY; i++) {
+		hf_store_new_session_key(&key[i]);
+		hf_id_make(&id[i], "ses_");
+		hf_seal_wrap(&s, &key[i], 7, &id[i], wrapped[i]);
+	}
+	for (unsigned i = 0; i < 2 * MANY; i++) {
+		unsigned n = i % MANY;
+
+		w = (struct hf_str){ (char *)wrapped[n], HF_WRAPPED_SIZE };
+		assert_int_equal(hf_seal_unwrap(&s, o, w, 5, 7, &id[n], &k), 0);
+		assert_int_equal(
+		    hf_seal_unwrap(&s, NULL, w, 5, 7, &id[n], &plain), 0);
+		assert_memory_equal(k.digest.k, key[n].k, sizeof(key[n].k));
+		assert_memory_equal(k.seal, plain.seal, sizeof(k.seal));
+		assert_int_equal(k.tenant, 7);
+		/* It is kept now. */
+		assert_int_equal(
+		    hf_seal_unwrap(&s, o, w, 5, 8, &id[n], &k), HF_ECORRUPT);
+		assert_int_equal(
+		    hf_seal_unwrap(&s, o, w, 6, 7, &id[n], &k), HF_ECORRUPT);
+		assert_int_equal(
+		    hf_seal_unwrap(&s, o, w, 5, 7, &id[(n + 1) % MANY], &k),
+		    HF_ECORRUPT);
+		w.size--;
+		assert_int_equal(
+		    hf_seal_unwrap(&s, o, w, 5, 7, &id[n], &k), HF_ECORRUPT);
+	}
+	w = (struct hf_str){ (char *)wrapped[0], HF_WRAPPED_SIZE };
+	for (unsigned i = 0; i < HF_WRAPPED_SIZE; i++) {
+		assert_int_equal(hf_seal_unwrap(&s, o, w, 5, 7, &id[0], &k), 0);
+		wrapped[0][i] ^= 0x10;
+		assert_int_equal(
+		    hf_seal_unwrap(&s, o, w, 5, 7, &id[0], &k), HF_ECORRUPT);
+		wrapped[0][i] ^= 0x10;
+	}
+	hf_seal_opened_free(o);
+	hf_seal_opened_free(NULL);
+	hf_seal_clear(&s);
+}
+
 static void
 seal_binds_every_part_of_the_place(void **state)
 {
@@ -368,6 +426,7 @@ main(void)
 		cmocka_unit_test(moved_between_sessions),
 		cmocka_unit_test(session_key_of_another),
 		cmocka_unit_test(session_of_another_tenant),
+		cmocka_unit_test(keys_unwrapped_lately),
 		cmocka_unit_test(seal_binds_every_part_of_the_place),
 		cmocka_unit_test(digests_are_of_one_session),
 		cmocka_unit_test(secrets_have_a_form),
