@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "store/wal_file.h"
 
 /* Counted up in every forked child: a connection must never cross a fork, and
  * asking the kernel who we are at every statement would cost more than most
@@ -279,7 +280,8 @@ hf_db_open(struct hf_db *db, const char *path, enum hf_db_mode mode,
 	}
 	flags |=
 	    mode == HF_DB_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-	rc = sqlite3_open_v2(path, &db->h, flags, NULL);
+	rc = sqlite3_open_v2(
+	    path, &db->h, flags, mode == HF_DB_READ ? NULL : hf_wal_file_vfs());
 	if (rc != SQLITE_OK) {
 		rc = hf_db_fail(db, rc, path, e);
 		hf_db_close(db);

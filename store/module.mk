@@ -12,7 +12,7 @@ libstore_a_SOURCES = \
 	store/row.c store/row.h store/seal.c \
 	store/seal.h store/sql.def store/store.c store/store.h \
 	store/timeline.c store/turn.c \
-	store/writer.c store/writer.h
+	store/wal_file.c store/wal_file.h store/writer.c store/writer.h
 nodist_libstore_a_SOURCES = migrations/embedded.c
 libstore_a_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(SODIUM_CFLAGS)
 STORE_LIBS = libstore.a $(SQLITE_LIBS)

@@ -9,7 +9,8 @@ STORE_TESTS = tests/unit/test_store_adopt tests/unit/test_store_commit \
 	tests/unit/test_store_heard tests/unit/test_store_keep \
 	tests/unit/test_store_lease tests/unit/test_store_schema \
 	tests/unit/test_store_power \
-	tests/unit/test_store_seal tests/unit/test_store_turn
+	tests/unit/test_store_seal tests/unit/test_store_turn \
+	tests/unit/test_store_wal
 check_PROGRAMS += $(STORE_TESTS)
 TESTS += $(STORE_TESTS)
 
@@ -53,6 +54,10 @@ tests_unit_test_store_turn_SOURCES = tests/unit/test_store_turn.c \
 	$(STORE_FIXTURE)
 tests_unit_test_store_turn_CFLAGS = $(STORE_TEST_CFLAGS)
 tests_unit_test_store_turn_LDADD = $(STORE_TEST_LIBS)
+tests_unit_test_store_wal_SOURCES = tests/unit/test_store_wal.c \
+	tests/unit/store_vfs.c tests/unit/store_vfs.h $(STORE_FIXTURE)
+tests_unit_test_store_wal_CFLAGS = $(STORE_TEST_CFLAGS)
+tests_unit_test_store_wal_LDADD = $(STORE_TEST_LIBS)
 
 # Real deaths.
 check_PROGRAMS += tests/crash/store_crash

@@ -9,6 +9,8 @@
 /* Lock bytes of the WAL index: the writer's and the checkpointer's. */
 #define LOCK_WRITE 0
 #define LOCK_CHECKPOINT 1
+/* About half a page: a frame of the log has its header and its page. */
+#define PIECE 2048
 
 struct file {
 	sqlite3_file base;  /* what the library sees */
@@ -69,18 +71,27 @@ do_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 	return real(f)->pMethods->xRead(real(f), p, n, at);
 }
 
+/* A large write can fail at each of its pieces. */
 static int
 do_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
 	const struct vfs_recorder *r = recorder_of(f);
 
-	if (fails()) {
-		/* Half of it got there. */
-		real(f)->pMethods->xWrite(real(f), p, n / 2, at);
+	atomic_fetch_add(&vfs_watch.writes, 1);
+	for (int i = 0; i < n; i += PIECE) {
+		int piece = n - i < PIECE ? n - i : PIECE;
+
+		if (!fails())
+			continue;
+		/* What is before it got there, and half of it. */
+		if (i + piece / 2 > 0)
+			real(f)->pMethods->xWrite(
+			    real(f), p, i + piece / 2, at);
 		return vfs_watch.fail_code;
 	}
-	if (r != NULL)
-		r->write(r->arg, name_of(f), p, n, at);
+	for (int i = 0; r != NULL && i < n; i += PIECE)
+		r->write(r->arg, name_of(f), (const char *)p + i,
+		    n - i < PIECE ? n - i : PIECE, at + i);
 	return real(f)->pMethods->xWrite(real(f), p, n, at);
 }
 

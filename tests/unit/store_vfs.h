@@ -14,7 +14,8 @@ struct vfs_watch {
 	struct hf_shm_header *h;
 	_Atomic int locks; /* such locks taken */
 	_Atomic int naked; /* of them, without the mutex */
-	/* Counts down with each write, sync and truncate; the one that
+	_Atomic int writes;
+	/* Counts down with each 2 KB written, sync and truncate; the one that
 	 * reaches 0 fails with fail_code (and all later ones, if 'sticky').
 	 * 0: none does. */
 	_Atomic int fail_at;
