@@ -189,6 +189,9 @@ static const struct {
 	{ "PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", 0, false },
 	{ "PRAGMA temp_store = MEMORY", "PRAGMA temp_store", 2, false },
 	{ "PRAGMA cache_size = -4096", "PRAGMA cache_size", -4096, false },
+	/* Nothing reaches the log before its commit: what a rollback leaves
+	 * held back (wal_file.c) would be written over what others commit. */
+	{ "PRAGMA cache_spill = OFF", "PRAGMA cache_spill", 0, true },
 	{ "PRAGMA journal_size_limit = " WAL_SIZE_LIMIT, NULL, 0, true },
 };
 

@@ -7,7 +7,9 @@
  * the last frame of a commit (its header has the size of the database in it)
  * goes at once with all before it, before the library tells other connections
  * that it is there; a sync, a read, or a write anywhere else writes first what
- * is held.  Only appended frames are held back.  What fails is reported by the
+ * is held.  Only appended frames are held back.  A rollback tells nobody, so
+ * frames may not be written before their commit: db.c sets cache_spill off.
+ * What fails is reported by the
  * write that completes the commit, and the transaction is rolled back.
  *
  * Used by one thread per connection, as the library uses the file.

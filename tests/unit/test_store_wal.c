@@ -191,12 +191,72 @@ one_write_for_a_commit(void **state)
 	fx_close(&f);
 }
 
+static void
+exec(struct hf_db *d, const char *sql)
+{
+	struct hf_error e = { 0 };
+
+	if (hf_db_exec(d, sql, &e) < 0)
+		fail_msg("%s: %s", sql, e.text);
+}
+
+/* A transaction larger than the cache that was rolled back leaves nothing that
+ * could be written over what another connection commits after it. */
+static void
+nothing_is_held_after_a_rollback(void **state)
+{
+	struct hf_db a = { 0 }, b = { 0 };
+	struct hf_error e;
+	struct fx f;
+	int left;
+
+	(void)state;
+	fx_open(&f);
+	assert_int_equal(hf_db_open(&a, f.db, HF_DB_WRITE, false, &e), 0);
+	assert_int_equal(hf_db_open(&b, f.db, HF_DB_WRITE, false, &e), 0);
+	exec(&a, "CREATE TABLE t (id INTEGER PRIMARY KEY, b)");
+	for (int i = 0; i < 3; i++) {
+		/* With an empty log a rollback need not read it. */
+		assert_true(hf_db_checkpoint(&b, HF_CKPT_TRUNCATE, 100, &left,
+				&e) >= 0);
+		exec(&a, "BEGIN IMMEDIATE");
+		exec(&a,
+		    "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+		    "FROM c WHERE i < 3000) INSERT OR REPLACE INTO t SELECT i, "
+		    "randomblob(3000) FROM c");
+		exec(&a, "ROLLBACK");
+		exec(&b, "BEGIN IMMEDIATE");
+		exec(&b,
+		    "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+		    "FROM c WHERE i < 3000) INSERT OR REPLACE INTO t SELECT i, "
+		    "zeroblob(3000) FROM c");
+		exec(&b, "COMMIT");
+		exec(&a, "BEGIN IMMEDIATE");
+		exec(&a, "DELETE FROM t WHERE id = 1");
+		exec(&a, "COMMIT");
+		assert_int_equal(
+		    fx_sql(
+			&f, "SELECT count(*) FROM t WHERE b = zeroblob(3000)"),
+		    2999);
+		assert_int_equal(
+		    fx_sql(&f,
+			"SELECT count(*) FROM pragma_integrity_check "
+			"WHERE integrity_check <> 'ok'"),
+		    0);
+	}
+	exec(&a, "DROP TABLE t");
+	hf_db_close(&a);
+	hf_db_close(&b);
+	fx_close(&f);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_held_after_a_commit),
 		cmocka_unit_test(one_write_for_a_commit),
+		cmocka_unit_test(nothing_is_held_after_a_rollback),
 	};
 
 	vfs_register();
