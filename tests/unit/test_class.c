@@ -24,7 +24,7 @@ plan(enum hf_class c, enum hf_action a)
 
 	r.on_error[c] = (unsigned char)a;
 	hf_plan_init(&p, &r, 600 * SEC);
-	assert_int_equal(hf_plan_first(&p).target, 0);
+	assert_int_equal(hf_plan_first(&p, 0).target, 0);
 	return p;
 }
 
