@@ -217,8 +217,8 @@ nothing_is_held_after_a_rollback(void **state)
 	exec(&a, "CREATE TABLE t (id INTEGER PRIMARY KEY, b)");
 	for (int i = 0; i < 3; i++) {
 		/* With an empty log a rollback need not read it. */
-		assert_true(hf_db_checkpoint(&b, HF_CKPT_TRUNCATE, 100, &left,
-				&e) >= 0);
+		assert_true(hf_db_checkpoint(
+				&b, HF_CKPT_TRUNCATE, 100, &left, &e) >= 0);
 		exec(&a, "BEGIN IMMEDIATE");
 		exec(&a,
 		    "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
