@@ -17,10 +17,13 @@
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
+#define LEAVERS_A_PASS 8
+
 /* Of every front of the process: accept_failed() gets no other handle. */
 static LIST_HEAD(, hf_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
 
 static void work(evutil_socket_t fd, short what, void *arg);
+static void leave(evutil_socket_t fd, short what, void *arg);
 static void hold(evutil_socket_t fd, short what, void *arg);
 static void accept_failed(struct evconnlistener *ev, void *arg);
 static void accept_again(evutil_socket_t fd, short what, void *arg);
@@ -68,10 +71,12 @@ hf_front_new(struct hf_front **out, struct event_base *base,
 	LIST_INIT(&f->sinks);
 	TAILQ_INIT(&f->conn_todo);
 	TAILQ_INIT(&f->sink_todo);
+	TAILQ_INIT(&f->leavers);
 	TAILQ_INIT(&f->adoptees);
 	f->work = event_new(base, -1, 0, work, f);
 	f->accepted = event_new(base, -1, 0, hold, f);
-	if (f->work == NULL || f->accepted == NULL) {
+	f->leave = evtimer_new(base, leave, f);
+	if (f->work == NULL || f->accepted == NULL || f->leave == NULL) {
 		rc = hf_fail(e, HF_ENOMEM, "front events");
 		goto fail;
 	}
@@ -233,6 +238,28 @@ work(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* Clients that left are let go a few a pass of the loop, since that may close
+ * their providers' connections and more: when hundreds leave at once the
+ * others must not wait for all of it.  A timer, unlike an event that is made
+ * active, lets the loop look at its sockets in between. */
+static void
+leave(evutil_socket_t fd, short what, void *arg)
+{
+	const struct timeval now = { 0, 0 };
+	struct hf_front *f = arg;
+	struct hf_sink *s;
+
+	(void)fd;
+	(void)what;
+	for (int i = 0; i < LEAVERS_A_PASS || f->closing; i++) {
+		s = TAILQ_FIRST(&f->leavers);
+		if (s == NULL)
+			return;
+		hf_sink_tell_gone(s);
+	}
+	evtimer_add(f->leave, &now);
+}
+
 static void
 hold(evutil_socket_t fd, short what, void *arg)
 {
@@ -290,6 +317,7 @@ hf_front_free(struct hf_front *f)
 		if (c->evcon != NULL)
 			hf_conn_close(c);
 	}
+	leave(-1, 0, f);
 	work(-1, 0, f);
 	while ((s = LIST_FIRST(&f->sinks)) != NULL)
 		hf_sink_free(s);
@@ -300,6 +328,8 @@ hf_front_free(struct hf_front *f)
 		event_free(f->work);
 	if (f->accepted != NULL)
 		event_free(f->accepted);
+	if (f->leave != NULL)
+		event_free(f->leave);
 	free(f);
 }
 

@@ -101,16 +101,17 @@ struct hf_adoptee {
 };
 
 enum {
-	HF_SINK_GONE = 1,
-	HF_SINK_DRAINED = 2,
-	HF_SINK_CUT = 4,
-	HF_SINK_FREE = 8
+	HF_SINK_DRAINED = 1,
+	HF_SINK_CUT = 2,
+	HF_SINK_FREE = 4
 }; /* queued work */
 
 struct hf_sink {
 	LIST_ENTRY(hf_sink) entry;
 	TAILQ_ENTRY(hf_sink) todo_entry;
 	unsigned todo;
+	TAILQ_ENTRY(hf_sink) leaver_entry;
+	bool leaving; /* in front->leavers */
 	struct hf_front *front;
 	struct hf_conn *conn;	   /* NULL once it closed */
 	struct evhttp_request *ev; /* alive as long as 'conn' */
@@ -153,6 +154,8 @@ struct hf_front {
 	LIST_HEAD(, hf_sink) sinks;
 	TAILQ_HEAD(, hf_conn) conn_todo;
 	TAILQ_HEAD(hf_sink_todo, hf_sink) sink_todo;
+	TAILQ_HEAD(hf_leavers, hf_sink) leavers; /* 'gone' is to be told */
+	struct event *leave;
 	struct hf_conn *reading;      /* on whose behalf evhttp runs, or NULL */
 	struct evconnlistener *inner; /* where adoptees come in */
 	struct sockaddr_un inner_addr;
@@ -223,8 +226,9 @@ void hf_conn_pull(struct hf_conn *c);
 struct hf_sink *hf_sink_new(struct hf_conn *c, struct evhttp_request *ev);
 void hf_sink_work(struct hf_sink *s);
 void hf_sink_queue(struct hf_sink *s, unsigned what);
-void hf_sink_gather(struct hf_sink *s);	  /* frame what waits for output */
-void hf_sink_hung(struct hf_sink *s);	  /* its client hung up */
+void hf_sink_gather(struct hf_sink *s); /* frame what waits for output */
+void hf_sink_hung(struct hf_sink *s);	/* its client hung up */
+void hf_sink_tell_gone(struct hf_sink *s);
 void hf_sink_closed(struct hf_sink *s);	  /* its connection is closed */
 void hf_sink_progress(struct hf_sink *s); /* output shrank */
 void hf_sink_free(struct hf_sink *s);

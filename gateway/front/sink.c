@@ -54,6 +54,8 @@ hf_sink_free(struct hf_sink *s)
 	tell_sent(s, false);
 	if (s->todo != 0)
 		TAILQ_REMOVE(&s->front->sink_todo, s, todo_entry);
+	if (s->leaving)
+		TAILQ_REMOVE(&s->front->leavers, s, leaver_entry);
 	if (s->conn != NULL)
 		s->conn->sink = NULL;
 	s->front->in_flight--;
@@ -107,8 +109,15 @@ hf_sink_state(struct hf_sink *s, uint32_t state)
 void
 hf_sink_hung(struct hf_sink *s)
 {
-	if (!s->finished && s->gone != NULL)
-		hf_sink_queue(s, HF_SINK_GONE);
+	struct hf_front *f = s->front;
+	const struct timeval now = { 0, 0 };
+
+	if (s->finished || s->gone == NULL || s->leaving)
+		return;
+	s->leaving = true;
+	TAILQ_INSERT_TAIL(&f->leavers, s, leaver_entry);
+	if (!f->closing && !evtimer_pending(f->leave, NULL))
+		evtimer_add(f->leave, &now);
 }
 
 /* Called from evhttp's frames, possibly: the connection is being freed. */
@@ -469,12 +478,16 @@ cut(struct hf_sink *s)
 	hf_conn_close(c); /* comes back through hf_sink_closed() */
 }
 
-static void
-tell_gone(struct hf_sink *s)
+void
+hf_sink_tell_gone(struct hf_sink *s)
 {
 	void (*gone)(void *) = s->gone;
 	struct hf_conn *c = s->conn;
 
+	TAILQ_REMOVE(&s->front->leavers, s, leaver_entry);
+	s->leaving = false;
+	if (s->finished)
+		return; /* answered meanwhile */
 	s->finished = true;
 	if (c != NULL)
 		hf_conn_close(c);
@@ -499,10 +512,6 @@ hf_sink_work(struct hf_sink *s)
 	}
 	if (s->finished)
 		return;
-	if ((todo & HF_SINK_GONE) != 0) {
-		tell_gone(s);
-		return;
-	}
 	if ((todo & HF_SINK_DRAINED) == 0 || s->finished)
 		return;
 	/* If it grew meanwhile, it is owed still: whoever stopped writing
