@@ -32,6 +32,9 @@
 /* Bytes after which a group takes no more jobs, so that nobody waits long for
  * others' megabytes, in this process or for the mutex. */
 #define GROUP_WEIGHT ((size_t)2 * 1024 * 1024)
+/* Of those that nobody waits for, and how often others may go first. */
+#define UNHURRIED_MAX 16
+#define PASSED_MAX 8
 /* Jobs not completed; beyond it new turns are refused (HF_EBUSY). */
 #define QUEUE_MAX 4096
 /* An idle store thread moves its heartbeat this often. */
@@ -54,7 +57,8 @@ struct hf_queue {
 	void *later_arg;
 	pthread_mutex_t lock; /* over what follows */
 	pthread_cond_t cond;
-	struct list todo, done;
+	struct list todo, unhurried, done;
+	unsigned passed; /* groups since an unhurried one was taken */
 	bool stop;
 };
 
@@ -100,19 +104,42 @@ list_take(struct list *l)
 	return j;
 }
 
-/* Store thread: move a group of jobs from the queue to 'group'. */
+/* Move jobs to 'group' until it has 'most' of them, or is heavy. */
+static void
+take_from(struct list *from, struct list *group, unsigned most, size_t *weight)
+{
+	struct hf_job *j;
+
+	while (group->n < most && *weight < GROUP_WEIGHT &&
+	    (j = list_take(from)) != NULL) {
+		*weight += j->weight;
+		list_add(group, j);
+	}
+}
+
+/* Store thread: move a group of jobs from the queue to 'group'.  An unhurried
+ * job is taken behind all others that there are, so that what its turn
+ * submitted before it runs before it. */
 static void
 take_group(struct hf_queue *q, struct list *group)
 {
 	size_t weight = 0;
-	struct hf_job *j;
+	unsigned most;
 
 	list_init(group);
 	pthread_mutex_lock(&q->lock);
-	while (group->n < GROUP_MAX && weight < GROUP_WEIGHT &&
-	    (j = list_take(&q->todo)) != NULL) {
-		weight += j->weight;
-		list_add(group, j);
+	if (q->unhurried.first != NULL && q->passed >= PASSED_MAX) {
+		list_move(&q->todo, &q->unhurried);
+		q->passed = 0;
+	}
+	take_from(&q->todo, group, GROUP_MAX, &weight);
+	if (q->todo.first == NULL) {
+		most = group->n + UNHURRIED_MAX;
+		take_from(&q->unhurried, group,
+		    most < GROUP_MAX ? most : GROUP_MAX, &weight);
+		q->passed = 0;
+	} else {
+		q->passed++;
 	}
 	pthread_mutex_unlock(&q->lock);
 }
@@ -299,6 +326,12 @@ serve(struct hf_queue *q)
 	give_back(q, &group);
 }
 
+static bool
+has_work(const struct hf_queue *q)
+{
+	return q->todo.first != NULL || q->unhurried.first != NULL;
+}
+
 /* False: stop. */
 static bool
 wait_for_work(struct hf_queue *q)
@@ -307,14 +340,14 @@ wait_for_work(struct hf_queue *q)
 	bool work, stop;
 
 	pthread_mutex_lock(&q->lock);
-	if (q->todo.first == NULL && !q->stop) {
+	if (!has_work(q) && !q->stop) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += (long)IDLE_MS * 1000000;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 		pthread_cond_timedwait(&q->cond, &q->lock, &until);
 	}
-	work = q->todo.first != NULL;
+	work = has_work(q);
 	stop = q->stop;
 	pthread_mutex_unlock(&q->lock);
 	if (work)
@@ -366,6 +399,7 @@ hf_queue_new(struct hf_queue **out, struct hf_writer *w, struct hf_error *e)
 	q->w = w;
 	list_init(&q->kept);
 	list_init(&q->todo);
+	list_init(&q->unhurried);
 	list_init(&q->done);
 	q->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (q->fd < 0) {
@@ -433,13 +467,15 @@ hf_queue_put(struct hf_queue *q, struct hf_job *j, struct hf_error *e)
 void
 hf_queue_submit(struct hf_queue *q)
 {
+	struct hf_job *j;
 	bool idle;
 
 	if (q->kept.first == NULL)
 		return;
 	pthread_mutex_lock(&q->lock);
-	idle = q->todo.first == NULL;
-	list_move(&q->todo, &q->kept);
+	idle = !has_work(q);
+	while ((j = list_take(&q->kept)) != NULL)
+		list_add(j->unhurried ? &q->unhurried : &q->todo, j);
 	if (idle)
 		pthread_cond_signal(&q->cond);
 	pthread_mutex_unlock(&q->lock);

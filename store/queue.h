@@ -26,6 +26,9 @@ struct hf_job {
 	bool must;	       /* accepted even when the queue is
 				* full: ends what began */
 	size_t weight;	       /* about how many bytes it writes */
+	bool unhurried;	       /* nobody waits for it: jobs that came later
+				* may run before it, those of its turn came
+				* earlier */
 	int rc;
 	struct hf_error err;
 	bool out; /* it failed: not run again with its group */

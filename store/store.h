@@ -351,6 +351,8 @@ struct hf_finish {
 	int64_t said;	 /* bytes of text in the answer */
 	int64_t heard;	 /* of them given to the client; -1: not known */
 	int64_t gone_us; /* wall time when the client left; 0: not yet */
+	/* Nobody waits for it: other turns' writes may go before it. */
+	bool unhurried;
 	/* FAILED because the input itself was refused: the head goes back to
 	 * the parent, so that later turns do not carry it. */
 	bool drop_from_history;

@@ -338,6 +338,7 @@ hf_store_finish(struct hf_store *st, const struct hf_finish *f, hf_done_fn cb,
 	if (tj == NULL)
 		return hf_fail(e, HF_ENOMEM, "store job");
 	tj->job.step = HF_JOB_T2;
+	tj->job.unhurried = f->unhurried;
 	tj->f = *f;
 	ok = hf_store_copy_items(&tj->arena, &tj->f.item, f->n_item) &&
 	    hf_store_copy_str(&tj->arena, &tj->f.text_rest) &&

@@ -271,6 +271,7 @@ submit_close(struct hf_turn *t, struct hf_error *e)
 	f.drop_from_history = t->drop;
 	f.error_class = t->error_class;
 	f.status = t->failure.status;
+	f.unhurried = t->gone;
 	return hf_store_finish(t->env->store, &f, on_closed, t, e);
 }
 

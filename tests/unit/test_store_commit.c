@@ -238,6 +238,117 @@ completions_share_a_snapshot(void **state)
 	fx_close(&f);
 }
 
+/* The end of an answer, for whose writing nobody waits. */
+static void
+submit_unhurried(struct fx *f, struct job *j)
+{
+	j->fin = fx_answer(&j->b, &j->begun, &j->h.key, &j->out, "answer");
+	j->fin.unhurried = true;
+	j->done = false;
+	assert_int_equal(
+	    hf_store_finish(f->st[1], &j->fin, on_done, j, &f->e), 0);
+}
+
+/* What nobody waits for goes behind what came later, a few in each commit, but
+ * not before what its own turn had submitted. */
+static void
+unhurried_jobs_go_last(void **state)
+{
+	static struct job j[N], part[N], late[5];
+	char name[16];
+	int64_t commits;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	submit_group(&f, j, N);
+	completed = 0;
+	commits = hf_shm_sum(&f.shm[0], HF_C_store_commits);
+	assert_int_equal(hf_shm_writer_lock(&f.shm[0], 1000, &f.e), 0);
+	for (unsigned i = 0; i < 30; i++) {
+		part[i].done = false;
+		assert_int_equal(hf_store_part(f.st[1], j[i].begun.session_row,
+				     j[i].begun.turn_row, j[i].begun.fence, 0,
+				     HF_STR("text"), on_done, &part[i], &f.e),
+		    0);
+		submit_unhurried(&f, &j[i]);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(name, sizeof(name), "late%u", i);
+		submit_begin(&f, &late[i], name);
+	}
+	hf_shm_writer_unlock(&f.shm[0]);
+	fx_drain(&f, 1);
+	for (unsigned i = 0; i < 30; i++) {
+		assert_int_equal(part[i].rc, 0);
+		assert_int_equal(part[i].order, i);
+		assert_int_equal(j[i].rc, 0);
+		assert_int_equal(j[i].order, 35 + i);
+	}
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(late[i].order, 30 + i);
+	/* 35 and 16 of them, then 14. */
+	assert_int_equal(
+	    hf_shm_sum(&f.shm[0], HF_C_store_commits), commits + 2);
+	fx_close(&f);
+}
+
+#define BUSY 1200
+
+static struct fx *busy_fx;
+static struct job busy[BUSY];
+static unsigned busy_next;
+
+static void on_busy(
+    void *arg, int rc, const struct hf_error *e, const struct hf_begun *b);
+
+static void
+keep_busy(void)
+{
+	struct job *j = &busy[busy_next];
+	char name[16];
+
+	snprintf(name, sizeof(name), "b%u", busy_next++);
+	j->h = fx_head(busy_fx, 1, name);
+	j->b = fx_turn(name, &j->h, &j->in, "x");
+	assert_int_equal(
+	    hf_store_begin(busy_fx->st[1], &j->b, on_busy, j, &busy_fx->e), 0);
+}
+
+static void
+on_busy(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
+{
+	on_begun(arg, rc, e, b);
+	if (busy_next < BUSY)
+		keep_busy();
+}
+
+/* Where the queue is never empty it has its turn too. */
+static void
+unhurried_jobs_have_their_turn(void **state)
+{
+	static struct job j;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	submit_group(&f, &j, 1);
+	completed = 0;
+	busy_fx = &f;
+	busy_next = 0;
+	assert_int_equal(hf_shm_writer_lock(&f.shm[0], 1000, &f.e), 0);
+	submit_unhurried(&f, &j);
+	for (unsigned i = 0; i < 256; i++)
+		keep_busy();
+	hf_shm_writer_unlock(&f.shm[0]);
+	fx_drain(&f, 1);
+	assert_int_equal(j.rc, 0);
+	assert_int_equal(completed, BUSY + 1);
+	/* 8 groups go before it, then what waited when it was its turn. */
+	assert_in_range(j.order, 1, 8 * 64 + 256 + 64);
+	fx_close(&f);
+}
+
 /* A job that fails takes its own changes back, not its neighbours'. */
 static void
 one_bad_job(void **state)
@@ -691,6 +802,8 @@ main(void)
 		cmocka_unit_test(one_commit_for_many),
 		cmocka_unit_test(kept_jobs_share_a_commit),
 		cmocka_unit_test(completions_share_a_snapshot),
+		cmocka_unit_test(unhurried_jobs_go_last),
+		cmocka_unit_test(unhurried_jobs_have_their_turn),
 		cmocka_unit_test(one_bad_job),
 		cmocka_unit_test(rows_are_no_failure),
 		cmocka_unit_test(bad_job_and_recovery),
