@@ -554,8 +554,10 @@ open_sweep(struct sweep *w, bool stored)
 	hf_buf_init(&conf, HF_BUF_NOCAP);
 	hf_buf_puts(&conf,
 	    "gateway { flush_ms = 5 }\n"
-	    "provider o { dialect = openai base_url = http://openai }\n"
-	    "provider a { dialect = anthropic base_url = http://anthropic }\n"
+	    "provider o { dialect = openai base_url = http://openai "
+	    "breaker_failures = 0 }\n"
+	    "provider a { dialect = anthropic base_url = http://anthropic "
+	    "breaker_failures = 0 }\n"
 	    "target o/plain { prefill = plain }\n"
 	    "target a/plain { prefill = plain }\n"
 	    "target o/mistral { prefill = mistral }\n");
