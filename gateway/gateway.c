@@ -176,6 +176,15 @@ on_models(void *arg, struct hf_req *rq, struct hf_sink *sink)
 }
 
 static void
+on_session(void *arg, struct hf_req *rq, struct hf_sink *sink)
+{
+	struct hf_gateway *g = arg;
+
+	count_request(g, rq);
+	hf_follow_serve(&g->env, rq, sink);
+}
+
+static void
 on_livez(void *arg, struct hf_req *rq, struct hf_sink *sink)
 {
 	(void)arg;
@@ -228,6 +237,8 @@ static const struct hf_path paths[] = {
 	{ "/models", HF_GET | HF_HEAD, false, on_models },
 	{ "/v1/models/*", HF_GET | HF_HEAD, false, on_models },
 	{ "/models/*", HF_GET | HF_HEAD, false, on_models },
+	{ "/v1/sessions/*", HF_GET, false, on_session },
+	{ "/sessions/*", HF_GET, false, on_session },
 	{ "/livez", HF_GET | HF_HEAD, true, on_livez },
 	{ "/readyz", HF_GET | HF_HEAD, true, on_readyz },
 	{ "/metrics", HF_GET | HF_HEAD, true, on_metrics },

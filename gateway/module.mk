@@ -41,15 +41,17 @@ libgateway_a_SOURCES += gateway/front/conn.c gateway/front/front.c \
 libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/surface/chat.c gateway/surface/chat_internal.h \
 	gateway/surface/chat_params.c gateway/surface/chat_request.c \
-	gateway/surface/error.c gateway/surface/models.c \
+	gateway/surface/error.c gateway/surface/follow.c \
+	gateway/surface/models.c \
 	gateway/surface/progress.c gateway/surface/progress.h \
 	gateway/surface/refuse.c \
 	gateway/surface/session_name.c gateway/surface/surface.h \
 	gateway/turn/admit.c gateway/turn/adopt.c gateway/turn/align.c \
-	gateway/turn/align.h gateway/turn/attempt.c \
+	gateway/turn/align.h gateway/turn/answer.c gateway/turn/attempt.c \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
-	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/heard.c \
+	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/follow.c \
+	gateway/turn/follow.h gateway/turn/heard.c \
 	gateway/turn/hedge.c gateway/turn/last_resort.c \
 	gateway/turn/items.c gateway/turn/items.h gateway/turn/overlap.c \
 	gateway/turn/overlap.h gateway/turn/plan.c \

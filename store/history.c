@@ -499,6 +499,77 @@ hf_store_text(struct hf_store *st, int64_t session_row, int64_t turn_row,
 	    hf_parts_read(&st->read, &key, turn_row, seq, HF_PARTS_ALL, out, e);
 }
 
+static int
+turn_by(struct hf_store *st, sqlite3_stmt *q, int64_t *row, struct hf_error *e)
+{
+	int rc = q == NULL ? e->code : hf_db_step(&st->read, q, e);
+
+	if (rc <= 0)
+		return rc < 0 ? rc : hf_fail(e, HF_ENOTFOUND, "no such turn");
+	*row = sqlite3_column_int64(q, 0);
+	hf_db_reset(q);
+	return 0;
+}
+
+int
+hf_store_find_turn(struct hf_store *st, int64_t session_row,
+    struct hf_str which, int64_t *turn_row, struct hf_error *e)
+{
+	struct hf_error local;
+	struct hf_id id = { 0 };
+	int64_t seq = 0;
+
+	e = e == NULL ? &local : e;
+	if (hf_id_valid(which, "turn_")) {
+		memcpy(id.s, which.p, which.size);
+		return turn_by(st,
+		    hf_db_bind(&st->read, HF_SQL_TURN_PUBLIC, e, "iz",
+			session_row, id.s),
+		    turn_row, e);
+	}
+	for (size_t i = 0; i < which.size; i++) {
+		if (which.p[i] < '0' || which.p[i] > '9' || i > 15)
+			return hf_fail(e, HF_ENOTFOUND, "no such turn");
+		seq = seq * 10 + (which.p[i] - '0');
+	}
+	return turn_by(st,
+	    hf_db_bind(&st->read, HF_SQL_TURN_SEQ, e, "ii", session_row, seq),
+	    turn_row, e);
+}
+
+int
+hf_store_follow(struct hf_store *st, int64_t session_row, int64_t turn_row,
+    int64_t *part, size_t most, enum hf_turn_state *state, struct hf_buf *text,
+    struct hf_error *e)
+{
+	struct hf_error local;
+	struct hf_seal_key key;
+	struct hf_turn_row t = { 0 };
+	sqlite3_stmt *q;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	q = hf_db_bind(&st->read, HF_SQL_TURN_GET, e, "i", turn_row);
+	if (q == NULL)
+		return e->code;
+	rc = hf_db_step(&st->read, q, e);
+	if (rc > 0) {
+		hf_row_turn_columns(q, 0, &t);
+		hf_db_reset(q);
+	}
+	if (rc == 0 || (rc > 0 && t.session != session_row))
+		return hf_fail(e, HF_ENOTFOUND, "no such turn");
+	if (rc < 0)
+		return rc;
+	*state = (enum hf_turn_state)t.state;
+	if (t.state != HF_TURN_OPEN)
+		return 0;
+	rc = hf_store_session_key(st, session_row, &key, e);
+	return rc < 0 ? rc :
+			hf_parts_read_on(&st->read, &key, turn_row, t.seq, part,
+			    most, text, e);
+}
+
 int
 hf_store_granted(
     struct hf_store *st, hf_granted_fn cb, void *arg, struct hf_error *e)

@@ -5,16 +5,19 @@
 
 #include "store/parts.h"
 
-int
-hf_parts_read(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
-    int64_t seq, int64_t n, struct hf_buf *text, struct hf_error *e)
+/* Parts *from to 'to', until there are 'most' bytes. */
+static int
+read_parts(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
+    int64_t seq, int64_t *from, int64_t to, size_t most, struct hf_buf *text,
+    struct hf_error *e)
 {
 	struct hf_seal_at at = { HF_SEAL_PART, seq, 0 };
 	struct hf_arena a;
 	struct hf_str part;
-	sqlite3_stmt *st = hf_db_bind(db, HF_SQL_PART_READ, e, "ii",
-	    hf_row_child(turn, 0),
-	    n < HF_ROW_MAX ? hf_row_child(turn, n) : hf_row_child(turn + 1, 0));
+	sqlite3_stmt *st =
+	    hf_db_bind(db, HF_SQL_PART_READ, e, "ii", hf_row_child(turn, *from),
+		to < HF_ROW_MAX ? hf_row_child(turn, to) :
+				  hf_row_child(turn + 1, 0));
 	int rc;
 
 	if (st == NULL)
@@ -26,17 +29,37 @@ hf_parts_read(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
 		if (rc == 0)
 			hf_buf_putstr(text, part);
 		hf_arena_free(&a);
-		if (rc < 0) {
+		if (rc < 0)
 			hf_fail(e, rc, "turn %lld: part %lld does not open",
 			    (long long)seq, (long long)at.idx);
+		*from = at.idx + 1;
+		if (rc < 0 || text->size >= most) {
 			hf_db_reset(st);
 			break;
 		}
 	}
-	if (rc == 0 && !hf_buf_ok(text))
+	if (rc >= 0 && !hf_buf_ok(text))
 		rc = hf_fail(
 		    e, HF_ENOMEM, "turn %lld: its parts", (long long)seq);
-	return rc;
+	return rc < 0 ? rc : 0;
+}
+
+int
+hf_parts_read(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
+    int64_t seq, int64_t n, struct hf_buf *text, struct hf_error *e)
+{
+	int64_t from = 0;
+
+	return read_parts(db, key, turn, seq, &from, n, SIZE_MAX, text, e);
+}
+
+int
+hf_parts_read_on(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
+    int64_t seq, int64_t *from, size_t most, struct hf_buf *text,
+    struct hf_error *e)
+{
+	return read_parts(
+	    db, key, turn, seq, from, HF_PARTS_ALL, most, text, e);
 }
 
 /* Body and digest of a message; each step may need the memory of megabytes

@@ -15,6 +15,12 @@ int hf_parts_read(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
     int64_t seq, int64_t n, struct hf_buf *text,
     struct hf_error *e) HF_MUST_CHECK;
 
+/* The same from part *from on, as long as there are less than 'most' bytes;
+ * *from moves on. */
+int hf_parts_read_on(struct hf_db *db, const struct hf_seal_key *key,
+    int64_t turn, int64_t seq, int64_t *from, size_t most, struct hf_buf *text,
+    struct hf_error *e) HF_MUST_CHECK;
+
 /* What becomes an item. */
 struct hf_parts_text {
 	int64_t n;	    /* parts, or HF_PARTS_ALL */

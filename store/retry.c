@@ -99,8 +99,10 @@ answer_row(sqlite3_stmt *q, struct hf_arena *a, struct hf_stored_answer *out,
 	out->target = hf_arena_dup(a, hf_db_str(q, 12));
 	out->said = sqlite3_column_int64(q, 13);
 	out->heard = sqlite3_column_int64(q, 14);
+	out->route = hf_arena_dup(a, hf_db_str(q, 15));
+	out->status = sqlite3_column_int(q, 16);
 	if (out->finish_reason.p == NULL || out->target.p == NULL ||
-	    *n_items < 0 || *n_items > HF_ROW_MAX)
+	    out->route.p == NULL || *n_items < 0 || *n_items > HF_ROW_MAX)
 		return hf_fail(e, HF_ECORRUPT, "turn %lld: its row is damaged",
 		    (long long)out->seq);
 	return 0;
@@ -173,7 +175,7 @@ hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
 		return rc;
 	rc = answer_row(q, a, out, &n_items, e);
 	hf_db_reset(q);
-	if (rc < 0 || out->state != HF_TURN_COMPLETE)
+	if (rc < 0 || out->state < HF_TURN_COMPLETE)
 		return rc;
 	rc = hf_store_session_key(st, session_row, &key, e);
 	out->key = key.digest;

@@ -451,7 +451,8 @@ struct hf_stored_answer {
 	int64_t seq;
 	enum hf_turn_state state;
 	int64_t created_us;
-	struct hf_str finish_reason, target;
+	struct hf_str finish_reason, target, route;
+	int status; /* HTTP status told to the client; 0: none */
 	unsigned attempts;
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	int64_t said, heard;	   /* bytes of text; -1: not noted */
@@ -459,10 +460,26 @@ struct hf_stored_answer {
 	struct hf_item *item;	   /* its output */
 	unsigned n_item;
 };
-/* read.  How a turn ended and, if it is complete, what it answered. */
+/* read.  How a turn ended and what it answered: if it is not complete, what
+ * there is of it. */
 int hf_store_answer(struct hf_store *st, int64_t session_row, int64_t turn_row,
     struct hf_arena *a, struct hf_stored_answer *out,
     struct hf_error *e) HF_MUST_CHECK;
+
+/* --- following a turn --------------------------------------------------- */
+
+/* read.  The row of a session's turn, by its number or its id (turn_...);
+ * HF_ENOTFOUND. */
+int hf_store_find_turn(struct hf_store *st, int64_t session_row,
+    struct hf_str which, int64_t *turn_row, struct hf_error *e) HF_MUST_CHECK;
+/* read.  Text of an open turn's stream from part *part on, some 'most' bytes
+ * of it, appended to 'text'; *part moves on.  Of a turn that has ended only its
+ * state: the parts are gone, see hf_store_answer(). */
+int hf_store_follow(struct hf_store *st, int64_t session_row, int64_t turn_row,
+    int64_t *part, size_t most, enum hf_turn_state *state, struct hf_buf *text,
+    struct hf_error *e) HF_MUST_CHECK;
+
+/* --- what was handed over ------------------------------------------------ */
 
 /* write.  The whole responses of these turns were given to the kernel.  'cb'
  * may be NULL: what a crash forgets is answered once more to the same

@@ -21,7 +21,8 @@
 struct chat {
 	struct hf_turn_env *env;
 	struct hf_sink *sink;
-	struct hf_turn *turn;
+	struct hf_turn *turn;	  /* or: */
+	struct hf_follow *follow; /* text events have ids then */
 	bool stream, include_usage;
 	bool last_resort;	     /* what is told is the route's own */
 	int64_t created_s;	     /* wall time that all chunks say */
@@ -296,6 +297,9 @@ chat_event(void *arg, const struct hf_event *ev)
 {
 	struct chat *c = arg;
 
+	if (c->follow != NULL && ev->type == HF_EV_TEXT)
+		hf_buf_printf(
+		    &c->out, "id: %zu\n", c->told.text + ev->text.size);
 	chunk_begin(c);
 	if (ev->type == HF_EV_TOOL_CALL) {
 		hf_buf_printf(&c->out, "{\"tool_calls\":[{\"index\":%u,",
@@ -468,11 +472,13 @@ static void
 on_gone(void *arg)
 {
 	struct chat *c = arg;
-
 	struct hf_delivered d =
 	    hf_progress_given(&c->progress, hf_sink_backlog(c->sink));
 
-	hf_turn_client_gone(c->turn, &d);
+	if (c->follow != NULL)
+		hf_follow_free(c->follow);
+	else
+		hf_turn_client_gone(c->turn, &d);
 	chat_free(c);
 }
 
@@ -481,7 +487,24 @@ on_drained(void *arg)
 {
 	struct chat *c = arg;
 
-	hf_turn_drained(c->turn);
+	if (c->follow == NULL)
+		hf_turn_drained(c->turn);
+}
+
+static struct chat *
+chat_new(struct hf_turn_env *env, struct hf_sink *sink, bool stream,
+    bool include_usage)
+{
+	struct chat *c = hf_xcalloc(1, sizeof(*c));
+
+	c->env = env;
+	c->sink = sink;
+	c->stream = stream;
+	c->include_usage = include_usage;
+	hf_buf_init(&c->head, 4096);
+	hf_buf_init(&c->out, HF_BUF_NOCAP);
+	hf_progress_init(&c->progress);
+	return c;
 }
 
 /* What was written before is one release: in doubt as much of its text has not
@@ -537,15 +560,33 @@ hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink)
 		hf_surface_refuse(sink, &r, -1, true);
 		return;
 	}
-	c = hf_xcalloc(1, sizeof(*c));
-	c->env = env;
-	c->sink = sink;
-	c->stream = in.stream;
-	c->include_usage = o.include_usage;
-	hf_buf_init(&c->head, 4096);
-	hf_buf_init(&c->out, HF_BUF_NOCAP);
-	hf_progress_init(&c->progress);
+	c = chat_new(env, sink, in.stream, o.include_usage);
 	resume(c, &in, rq->resumed);
 	c->turn = hf_turn_start(env, &in, &chat_surface, c);
 	hf_sink_watch(sink, on_gone, on_drained, c);
+}
+
+int
+chat_follow(struct hf_turn_env *env, struct hf_sink *sink,
+    const struct hf_follow_input *in, bool include_usage,
+    const struct hf_resumed *was, struct hf_error *e)
+{
+	struct chat *c = chat_new(env, sink, true, include_usage);
+	struct hf_follow_input from = *in;
+	int rc;
+
+	if (was != NULL) {
+		from.after += was->text_size;
+		c->state = was->state;
+	}
+	if (from.after > 0) /* the first chunk is where the text began */
+		c->state |= STATE_FIRST_SENT;
+	c->told.text = c->progress.given.text = (size_t)from.after;
+	rc = hf_follow_start(&c->follow, env, &from, &chat_surface, c, e);
+	if (rc < 0) {
+		chat_free(c);
+		return rc;
+	}
+	hf_sink_watch(sink, on_gone, on_drained, c);
+	return 0;
 }

@@ -48,6 +48,9 @@ int hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
 /* POST /v1/chat/completions: read it, start its turn, write what comes. */
 void hf_chat_serve(
     struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink);
+/* GET /v1/sessions/... (rq->rest): take the stream of a turn up again. */
+void hf_follow_serve(
+    struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink);
 /* GET /v1/models, GET /v1/models/{id} (rq->rest). */
 void hf_models_serve(
     const struct hf_conf *conf, struct hf_req *rq, struct hf_sink *sink);

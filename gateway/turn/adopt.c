@@ -123,23 +123,10 @@ fail_poisoned(struct hf_turn *t)
 static void
 tell_end(struct hf_turn *t, const struct hf_adopted *a)
 {
-	static const struct {
-		int status;
-		const char *type, *code;
-	} row[] = {
-		{ 429, "rate_limit_error", "rate_limit_exceeded" },
-		{ 504, "server_error", "deadline_exceeded" },
-		{ 503, "server_error", "no_target" },
-		{ 502, "server_error", "stream_interrupted" },
-		{ 400, "invalid_request_error", "invalid_request" },
-		{ 0, "server_error", "turn_failed" },
-	};
-	bool known = a->status >= 400 && a->status < 600 && a->status != 499;
-	size_t i = 0;
+	struct hf_turn_failure f;
 
-	while (row[i].status != 0 && row[i].status != a->status)
-		i++;
-	turn_fail(t, known ? a->status : 500, row[i].type, row[i].code,
+	answer_failure(a->state, a->status, &f);
+	turn_fail(t, f.status, f.type, f.code,
 	    "this request failed before the process that served it died");
 }
 

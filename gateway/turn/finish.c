@@ -80,32 +80,13 @@ fill_finish(struct hf_turn *t, struct hf_finish *f)
 
 /* --- a whole answer ------------------------------------------------------ */
 
-/* The client may be lost in the middle of it. */
-static void
-tell_event(struct hf_turn *t, const struct hf_event *ev)
-{
-	if (t->surface != NULL)
-		t->surface->event(t->surface_arg, ev);
-}
-
 void
 turn_tell_rest(struct hf_turn *t)
 {
-	const struct hf_answer *an = &t->answer;
-	struct hf_event ev = { .type = HF_EV_REFUSAL };
-
-	if (t->surface != NULL)
-		turn_begin_response(t);
-	ev.text = hf_buf_str(&an->refusal);
-	if (ev.text.size > 0)
-		tell_event(t, &ev);
-	ev.type = HF_EV_TOOL_CALL;
-	for (unsigned i = 0; i < an->n_call; i++) {
-		ev.tool.native_id = an->call[i].id;
-		ev.tool.name = an->call[i].name;
-		ev.tool.arguments = an->call[i].arguments;
-		tell_event(t, &ev);
-	}
+	if (t->surface == NULL)
+		return;
+	turn_begin_response(t);
+	answer_tell_rest(&t->answer, t->surface, t->surface_arg);
 }
 
 /* The last resort comes whole: it is not said before it is on disk. */
@@ -119,7 +100,7 @@ tell_last_resort(struct hf_turn *t)
 	turn_begin_response(t);
 	ev.text = hf_buf_str(&t->answer.text);
 	if (ev.text.size > 0)
-		tell_event(t, &ev);
+		t->surface->event(t->surface_arg, &ev);
 }
 
 static void

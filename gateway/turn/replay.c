@@ -18,83 +18,10 @@
 /* --- telling an answer again ---------------------------------------------- */
 
 static int
-decode(struct hf_turn *t, struct hf_json string, struct hf_str *out)
-{
-	struct hf_buf b;
-
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	if (string.type == HF_JSON_STRING)
-		hf_json_decode(string, &b);
-	*out = hf_arena_dup(t->arena, hf_buf_str(&b));
-	if (!hf_buf_ok(&b))
-		out->p = NULL;
-	hf_buf_free(&b);
-	return out->p == NULL ? HF_ENOMEM : 0;
-}
-
-static int
-take_call(struct hf_turn *t, struct hf_json body)
-{
-	struct hf_answer *an = &t->answer;
-	struct hf_answer_call *c = &an->call[an->n_call];
-
-	if (decode(t, hf_json_get(body, "id"), &c->id) < 0 ||
-	    decode(t, hf_json_get(body, "name"), &c->name) < 0 ||
-	    decode(t, hf_json_get(body, "arguments"), &c->arguments) < 0)
-		return HF_ENOMEM;
-	an->n_call++;
-	return 0;
-}
-
-static int
-take_item(struct hf_turn *t, const struct hf_item *item, struct hf_error *e)
-{
-	struct hf_answer *an = &t->answer;
-	struct hf_json body;
-	int rc;
-
-	rc = hf_json_check(item->body, &body, NULL, e);
-	if (rc < 0)
-		return hf_fail(e, HF_ECORRUPT, "an answer that is no JSON");
-	if (item->kind == HF_ITEM_TOOL_CALL)
-		return take_call(t, body);
-	hf_json_decode(hf_json_get(body, "content"), &an->text);
-	if (hf_json_get(body, "refusal").type == HF_JSON_STRING)
-		hf_json_decode(hf_json_get(body, "refusal"), &an->refusal);
-	return hf_buf_ok(&an->text) && hf_buf_ok(&an->refusal) ? 0 : HF_ENOMEM;
-}
-
-static enum hf_finish_reason
-finish_of(struct hf_str name)
-{
-	static const enum hf_finish_reason all[] = { HF_FINISH_STOP,
-		HF_FINISH_LENGTH, HF_FINISH_TOOL_CALLS,
-		HF_FINISH_CONTENT_FILTER };
-
-	for (size_t i = 0; i < hf_countof(all); i++)
-		if (hf_str_is(name, hf_finish_name(all[i])))
-			return all[i];
-	return HF_FINISH_STOP;
-}
-
-static int
 take_answer(
     struct hf_turn *t, const struct hf_stored_answer *s, struct hf_error *e)
 {
-	struct hf_answer *an = &t->answer;
-	int rc = 0;
-
-	free(an->call);
-	an->call = hf_xcalloc(s->n_item + 1, sizeof(*an->call));
-	an->cap_call = s->n_item + 1;
-	an->finish = finish_of(s->finish_reason);
-	an->tokens_in = s->tokens_in;
-	an->tokens_out = s->tokens_out;
-	an->tokens_cached = s->tokens_cached;
-	an->tokens_reasoning = s->tokens_reasoning;
 	t->by_gateway = s->n_item > 0 && s->item[0].origin == HF_ORIGIN_GATEWAY;
-	for (unsigned i = 0; rc == 0 && i < s->n_item; i++)
-		rc = take_item(t, &s->item[i], e);
 	t->noted = t->noted && strcmp(t->id.s, s->turn.s) == 0;
 	t->id = s->turn;
 	t->session = s->session;
@@ -103,7 +30,7 @@ take_answer(
 	t->n_attempt = s->attempts;
 	t->replay_target = s->target.p;
 	t->how = HF_ALIGN_REPLAY;
-	return rc;
+	return answer_take(&t->answer, s, t->arena, e);
 }
 
 /* For a stream client: what it would have got bit by bit, at once. */

@@ -226,6 +226,17 @@ void turn_leave_queue(struct hf_turn *t);
 /* adopt.c */
 void turn_adopt(struct hf_turn *t);
 
+/* answer.c */
+/* Append what is on disk of it; 'a' owns its calls. */
+int answer_take(struct hf_answer *an, const struct hf_stored_answer *s,
+    struct hf_arena *a, struct hf_error *e) HF_MUST_CHECK;
+/* What is told in one go with the end. */
+void answer_tell_rest(
+    const struct hf_answer *an, const struct hf_surface *surface, void *arg);
+/* How a turn that ended so is told to have failed; its message is not set. */
+void answer_failure(
+    enum hf_turn_state state, int status, struct hf_turn_failure *f);
+
 /* replay.c */
 /* Make the digests of the request, once. */
 void turn_digest(struct hf_turn *t);
