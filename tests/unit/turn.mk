@@ -14,6 +14,11 @@ tests_unit_test_items_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_chat_request_SOURCES = tests/unit/test_chat_request.c
 tests_unit_test_chat_request_LDADD = $(TURN_TEST_LDADD)
 
+check_PROGRAMS += tests/unit/test_tokens
+TESTS += tests/unit/test_tokens
+tests_unit_test_tokens_SOURCES = tests/unit/test_tokens.c
+tests_unit_test_tokens_LDADD = $(TURN_TEST_LDADD)
+
 check_PROGRAMS += tests/unit/test_class
 TESTS += tests/unit/test_class
 tests_unit_test_class_SOURCES = tests/unit/test_class.c
