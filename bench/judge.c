@@ -132,6 +132,8 @@ judge_turn(struct judge *j, struct hf_play *p, unsigned turn, unsigned provider,
 	 * dead one's call.  By nothing else. */
 	if (t->answers[provider] > p->retries[turn] && j->n->kills == 0) {
 		j->n->duplicates++;
+		p->twice++;
+		hf_play_wrong(p, turn);
 		add_example(j, p, "asked and answered twice", entry);
 	} else if (t->answers[provider] > 0) {
 		j->n->repeated++;
@@ -196,8 +198,8 @@ judge_entry(struct judge *j, json_t *entry)
 	int provider = hf_suite_listener(
 	    j->conf->suite, hf_json_str(json_object_get(entry, "provider")));
 	bool refused = json_object_get(entry, "refused") != NULL;
+	struct hf_wrong wrong = { HF_BLAME_NOBODY, NULL };
 	bool later, growing;
-	const char *wrong;
 	unsigned foreign = 0;
 	size_t i;
 	int turn;
@@ -223,14 +225,16 @@ judge_entry(struct judge *j, json_t *entry)
 	if (growing)
 		turn = hf_conv_growing(p->c, hf_view_last_user(view));
 	if (turn < 0)
-		wrong = "the last message is not of this conversation";
-	else if (off_script(p, (unsigned)turn))
-		wrong = NULL;
-	else
+		wrong = (struct hf_wrong){ HF_BLAME_RECONCILE,
+			"the last message is not of this conversation" };
+	else if (!off_script(p, (unsigned)turn))
 		wrong =
 		    hf_judge_payload(j->conf, p, (unsigned)turn, later, view);
-	if (wrong != NULL) {
-		p->bad_payloads++;
+	if (wrong.what != NULL) {
+		if (p->bad_payloads++ == 0) {
+			p->wrong = wrong.blame;
+			p->wrong_what = wrong.what;
+		}
 		j->n->bad_payloads++;
 		j->n->doubled += doubled(p, view);
 		if (turn >= 0)
@@ -238,8 +242,9 @@ judge_entry(struct judge *j, json_t *entry)
 	}
 	p->foreign += foreign;
 	j->n->bleed += foreign;
-	if (wrong != NULL || foreign > 0)
-		add_example(j, p, wrong != NULL ? wrong : "bleed", entry);
+	if (wrong.what != NULL || foreign > 0)
+		add_example(
+		    j, p, wrong.what != NULL ? wrong.what : "bleed", entry);
 	if (refused)
 		j->n->refused_prefills++;
 	else if (turn >= 0 && !growing)

@@ -39,19 +39,24 @@ unsigned hf_bleed_count(const struct hf_bleed *b, struct hf_str text,
 	X(INSTRUCTION, "instruction") /* told to; it did not */               \
 	X(HIDDEN, "hidden")	      /* the whole answer once more */
 
-/* Who is to blame for what is wrong with a play; the first that fits. */
-#define HF_BLAMES(X)                                                        \
-	X(NOBODY, "nobody")   /* all is well */                             \
-	X(FOREIGN, "foreign") /* words of another conversation */           \
-	X(DIALECT, "dialect") /* a request that the real service refuses */ \
-	X(HISTORY, "history") /* a provider was told something else */      \
-	X(STATELESS, "stateless") /* the same, by design */                 \
-	X(STREAM, "stream")	  /* it ended in an error, or has not one   \
-				   * of each mark */                        \
-	X(RETRY, "retry")	  /* the same request got another answer */ \
-	X(CALLS, "calls")	  /* right parts, but not just the calls */ \
-	X(SEAM, "seam")		  /* right parts, wrongly joined */         \
-	X(MODEL, "model")	  /* right history, wrong answer */         \
+/* What is to blame for what is wrong with a play; the first that fits.  The
+ * names stand in reports and are not changed. */
+#define HF_BLAMES(X)                                                           \
+	X(NOBODY, "nobody")	  /* all is well */                            \
+	X(FOREIGN, "foreign")	  /* words of another conversation */          \
+	X(DIALECT, "dialect")	  /* what the real service refuses, or another \
+				   * call or result than was made */           \
+	X(DUPLICATE, "duplicate") /* a turn, a call or an answer twice */      \
+	X(STORE, "store")	  /* a provider was not told what was said */  \
+	X(FIT, "fit")		  /* ... of the oldest turns, so cut off */    \
+	X(RECONCILE, "reconcile") /* it was told what was not said or heard    \
+				   * so, or in another order */                \
+	X(STREAM, "stream")	  /* it broke off, ended as whole before its   \
+				   * end, or has not one of each mark */       \
+	X(ERROR, "error")	  /* there is none but an error */             \
+	X(STATELESS, "stateless") /* not told what was said, by design */      \
+	X(SEAM, "seam")		  /* right parts, wrongly joined */            \
+	X(MODEL, "model")	  /* right history, wrong answer */            \
 	X(UNSEEN, "unseen")	  /* a wrong answer to who knows what */
 
 enum hf_outcome {
@@ -138,14 +143,27 @@ void hf_judge_blame(const struct hf_play_conf *c, struct hf_plays *p, bool seen,
 /* Something is wrong on this turn. */
 void hf_play_wrong(struct hf_play *p, unsigned turn);
 
+/* What is wrong with a payload; 'what' NULL: nothing, and NOBODY. */
+struct hf_wrong {
+	enum hf_blame blame;
+	const char *what;
+};
 /*
- * NULL: the payload of turn 'turn' is right; else what is wrong with it.
- * 'view' as in answer.h; what asks to go on with an answer that broke off is
- * no part of the history, but must be the beginning of what the client has.
- * 'later': not the route's first target.
+ * Of the payload of turn 'turn'.  'view' as in answer.h; what asks to go on
+ * with an answer that broke off is no part of the history, but must be the
+ * beginning of what the client has.  'later': not the route's first target.
  */
-const char *hf_judge_payload(const struct hf_play_conf *c,
+struct hf_wrong hf_judge_payload(const struct hf_play_conf *c,
     const struct hf_play *p, unsigned turn, bool later, json_t *view);
+
+/* The first n messages of 'view' are not the first 'want' of the history: in
+ * which way. */
+struct hf_wrong hf_judge_history(
+    const struct hf_play *p, json_t *view, size_t n, size_t want);
+/* Is message number i of the view number k of the history?  'loose': but for
+ * its calls. */
+bool hf_is_message(
+    json_t *view, size_t i, const struct hf_play *p, size_t k, bool loose);
 
 /* Are just these calls made, with these arguments?  Either may be NULL. */
 bool hf_same_calls(json_t *expected, json_t *calls);

@@ -70,6 +70,17 @@ reads_back(const struct hf_play *p, unsigned turn, unsigned back)
 	    strlen(heard) <= n + 1 && strncmp(told, heard, strlen(heard)) == 0;
 }
 
+/* Is the text only the beginning of what was to come? */
+static bool
+is_short(const struct hf_play *p, unsigned turn)
+{
+	const char *full = p->c->exact[turn];
+	size_t n = strlen(p->answer[turn]);
+
+	return full != NULL && n > 0 && n < strlen(full) &&
+	    memcmp(full, p->answer[turn], n) == 0;
+}
+
 /* The text and the calls of an answer, where they are known beforehand. */
 static enum hf_outcome
 judge_text(struct hf_tally *n, struct hf_play *p, unsigned turn)
@@ -95,6 +106,7 @@ judge_text(struct hf_tally *n, struct hf_play *p, unsigned turn)
 	if (same && calls)
 		return HF_OUTCOME_WHOLE;
 	p->wrong_texts++;
+	p->short_texts += calls && is_short(p, turn);
 	hf_play_wrong(p, turn);
 	if (seam.other || (!same && c->reads_back[turn] > 0)) {
 		p->other_texts++;
@@ -215,6 +227,40 @@ hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
 
 /* --- blame ---------------------------------------------------------------- */
 
+/* Is one of the calls of this turn there twice, and was not to be? */
+static bool
+calls_twice(const struct hf_play *p, unsigned turn)
+{
+	json_t *calls = p->calls[turn], *c;
+	size_t i;
+
+	if (json_array_size(calls) <= json_array_size(p->c->calls[turn]))
+		return false;
+	json_array_foreach(calls, i, c)
+	{
+		for (size_t k = 0; k < i; k++) {
+			json_t *o = json_array_get(calls, k);
+
+			if (json_equal(json_object_get(o, "name"),
+				json_object_get(c, "name")) &&
+			    json_equal(json_object_get(o, "arguments"),
+				json_object_get(c, "arguments")))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_twice(const struct hf_play *p)
+{
+	for (unsigned k = 0; k < p->c->n_user; k++)
+		if (p->differing[k] > 0 ||
+		    (p->c->exact[k] != NULL && calls_twice(p, k)))
+			return true;
+	return p->twice > 0;
+}
+
 static enum hf_blame
 blame(const struct hf_play_conf *conf, const struct hf_play *p, bool seen)
 {
@@ -226,19 +272,18 @@ blame(const struct hf_play_conf *conf, const struct hf_play *p, bool seen)
 	if (p->refused > 0)
 		return HF_BLAME_DIALECT;
 	if (p->bad_payloads > 0)
-		return HF_BLAME_HISTORY;
-	for (unsigned k = 0; k < p->c->n_user; k++)
-		if (p->differing[k] > 0)
-			return HF_BLAME_RETRY;
-	if (p->error[0] != '\0' || p->bad_marks > 0)
+		return (enum hf_blame)p->wrong;
+	if (is_twice(p))
+		return HF_BLAME_DUPLICATE;
+	if (p->error[0] != '\0')
+		return p->status == 200 ? HF_BLAME_STREAM : HF_BLAME_ERROR;
+	if (p->bad_marks > 0 || p->short_texts > 0)
 		return HF_BLAME_STREAM;
 	if (!wrong)
 		return HF_BLAME_NOBODY;
 	if (stateless)
 		return HF_BLAME_STATELESS;
-	if (p->wrong_calls > 0)
-		return HF_BLAME_CALLS;
-	if (p->wrong_texts > p->other_texts)
+	if (p->wrong_texts > p->other_texts || p->wrong_calls > 0)
 		return HF_BLAME_SEAM;
 	return seen ? HF_BLAME_MODEL : HF_BLAME_UNSEEN;
 }

@@ -59,12 +59,15 @@ is_plain(json_t *m)
 
 /* What was sent on a turn.  A result must go with the call before it. */
 static bool
-is_sent(json_t *view, size_t i, const struct hf_play *p, unsigned turn)
+is_sent(
+    json_t *view, size_t i, const struct hf_play *p, unsigned turn, bool loose)
 {
 	json_t *m = json_array_get(view, i), *calls, *id;
 
 	if (!p->c->tool[turn])
 		return says(m, "user", p->c->user[turn]) && is_plain(m);
+	if (loose)
+		return says(m, "tool", p->c->user[turn]);
 	calls = json_object_get(json_array_get(view, i - 1), "calls");
 	id = json_object_get(json_array_get(calls, 0), "id");
 	return says(m, "tool", p->c->user[turn]) && json_is_string(id) &&
@@ -90,27 +93,28 @@ is_heard(json_t *m, const struct hf_play *p, unsigned turn)
 }
 
 static bool
-is_answer(json_t *m, const struct hf_play *p, unsigned turn)
+is_answer(json_t *m, const struct hf_play *p, unsigned turn, bool loose)
 {
 	if (p->left[turn])
 		return is_heard(m, p, turn);
 	return says(m, "assistant", p->answer[turn]) &&
 	    json_object_get(m, "call_id") == NULL &&
-	    hf_same_calls(p->calls[turn], json_object_get(m, "calls"));
+	    (loose ||
+		hf_same_calls(p->calls[turn], json_object_get(m, "calls")));
 }
 
-/* Message number i of the history. */
-static bool
-is_right(json_t *view, size_t i, const struct hf_play *p)
+bool
+hf_is_message(
+    json_t *view, size_t i, const struct hf_play *p, size_t k, bool loose)
 {
 	json_t *m = json_array_get(view, i);
-	unsigned turn = (unsigned)(i - 1) / 2;
+	unsigned turn = (unsigned)(k - 1) / 2;
 
-	if (i == 0)
+	if (k == 0)
 		return says(m, "system", p->system_text) && is_plain(m);
-	if (i % 2 == 1)
-		return is_sent(view, i, p, turn);
-	return is_answer(m, p, turn);
+	if (k % 2 == 1)
+		return is_sent(view, i, p, turn, loose);
+	return is_answer(m, p, turn, loose);
 }
 
 /* Is what a provider is to go on with what the client has, so far? */
@@ -146,7 +150,13 @@ is_growing(json_t *m, const struct hf_play *p, unsigned turn)
 	    (int)turn;
 }
 
-const char *
+static struct hf_wrong
+reconcile(const char *what)
+{
+	return (struct hf_wrong){ HF_BLAME_RECONCILE, what };
+}
+
+struct hf_wrong
 hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
     unsigned turn, bool later, json_t *view)
 {
@@ -156,21 +166,22 @@ hf_judge_payload(const struct hf_play_conf *conf, const struct hf_play *p,
 	    n > 0 && is_growing(json_array_get(view, n - 1), p, turn);
 
 	if (turn > p->n_answered)
-		return "a turn that was not played yet";
+		return reconcile("a turn that was not played yet");
 	if (v.partial.p != NULL && !is_beginning(v.partial, p, turn))
-		return "to be gone on with what the client does not have";
+		return reconcile(
+		    "to be gone on with what the client does not have");
 	if (later && conf->system[p->system].stateless)
 		return is_last_only(p, turn, view, n) || (growing && n <= 2) ?
-		    NULL :
-		    "more or less than the last user message";
+		    (struct hf_wrong){ HF_BLAME_NOBODY, NULL } :
+		    reconcile("more or less than the last user message");
 	if (growing) { /* a beginning of what comes last */
 		n--;
 		want--;
 	}
 	for (size_t i = 0; i < n && i < want; i++)
-		if (!is_right(view, i, p))
-			return "a message is missing, changed or misplaced";
-	if (n < want)
-		return "the end of the history is missing";
-	return n > want ? "more than the history" : NULL;
+		if (!hf_is_message(view, i, p, i, false))
+			return hf_judge_history(p, view, n, want);
+	if (n != want)
+		return hf_judge_history(p, view, n, want);
+	return (struct hf_wrong){ HF_BLAME_NOBODY, NULL };
 }

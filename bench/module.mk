@@ -10,7 +10,8 @@ libbench_a_SOURCES = \
 	bench/check_anthropic.c bench/check_openai.c \
 	bench/format.c bench/format.h \
 	bench/gateway_conf.c bench/gateway_conf.h bench/job.c bench/job.h \
-	bench/judge_answers.c bench/judge_payload.c bench/reader.h \
+	bench/judge_answers.c bench/judge_history.c bench/judge_payload.c \
+	bench/reader.h \
 	bench/recital.c bench/recital.h bench/report_misses.c \
 	bench/report_streams.c bench/resume.c bench/resume.h \
 	bench/seam.c bench/seam.h bench/stream.c bench/stream.h \

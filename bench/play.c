@@ -137,6 +137,7 @@ fail(struct actor *a, const struct hf_call_result *r)
 	struct hf_play *p = a->play;
 
 	a->failed = true;
+	p->status = r->status;
 	if (p->partial == NULL)
 		p->partial = hf_xstrdup(r->text);
 	snprintf(p->error, sizeof(p->error), "turn %u: %.180s",

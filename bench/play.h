@@ -61,12 +61,16 @@ struct hf_play {
 	unsigned broken[HF_MAX_TURNS];	 /* connections under each */
 	unsigned retries[HF_MAX_TURNS];	 /* times it was sent again */
 	char error[200];		 /* why it ended early, or "" */
+	int status;			 /* ... after which HTTP status, or 0 */
 	/* what the judge finds */
 	bool preserved; /* all probes got their facts */
 	unsigned bad_payloads, foreign, refused;
 	unsigned wrong_texts, other_texts, wrong_calls, bad_marks;
-	int first_wrong; /* turn on which something is, or -1 */
-	unsigned blame;	 /* enum hf_blame */
+	unsigned short_texts;	/* that ended as whole before their end */
+	unsigned twice;		/* answers of a provider to the same turn */
+	int first_wrong;	/* turn on which something is, or -1 */
+	unsigned blame, wrong;	/* enum hf_blame; of the first bad payload */
+	const char *wrong_what; /* what is wrong with it, or NULL */
 };
 
 struct hf_plays {

@@ -47,7 +47,7 @@ miss(const struct hf_report *r, const struct hf_play *p)
 	json_t *o;
 
 	o = json_pack(
-	    "{s:s,s:b,s:i,s:s,s:s,s:i,s:s,s:s,s:s?,s:s?,s:i,s:s,s:b,s:o}",
+	    "{s:s,s:b,s:i,s:s,s:s,s:i,s:s,s:s,s:s?,s:s?,s:i,s:s,s:b,s:s?,s:o}",
 	    "system", r->conf->system[p->system].name, "stateless",
 	    r->conf->system[p->system].stateless, "run", (int)p->run + 1,
 	    "conversation", p->c->id, "user", p->user, "turn", (int)turn,
@@ -55,7 +55,8 @@ miss(const struct hf_report *r, const struct hf_play *p)
 	    "answer", turn < p->n_answered ? p->answer[turn] : p->partial,
 	    "error", p->error[0] ? p->error : NULL, "foreign", (int)p->foreign,
 	    "blame", hf_blame_name((enum hf_blame)p->blame), "preserved",
-	    p->preserved, "turns", transcript(p, turn));
+	    p->preserved, "payload", p->wrong_what, "turns",
+	    transcript(p, turn));
 	HF_CHECK(o != NULL);
 	return o;
 }

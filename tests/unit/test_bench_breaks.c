@@ -426,19 +426,18 @@ mutations(void **state)
 	{ #fn, fn, HF_OUTCOME_##outcome, HF_BLAME_##blame, \
 		offsetof(struct hf_counts, counter), by, k }
 #define T(counter) tally[0].counter
-		M(say_otherwise, FLAWED, HISTORY, T(words.duplicated), 1,
+		M(say_otherwise, FLAWED, RECONCILE, T(words.duplicated), 1,
 		    CONVS),
 		M(forget, WHOLE, MODEL, T(outcomes[HF_OUTCOME_OTHER]), 0,
 		    CONVS - 1),
 		M(two_roles, WHOLE, STREAM, T(bad_marks), 1, CONVS),
 		M(no_done, WHOLE, STREAM, T(bad_marks), 1, CONVS),
-		M(end_early, ERROR, HISTORY, errors, 1, CONVS - 1),
-		M(call_twice, FLAWED, CALLS, T(calls_wrong), 1, CONVS),
-		M(call_otherwise, FLAWED, CALLS, T(calls_wrong), 1, CONVS - 1),
-		M(go_on_with_other_words, WHOLE, HISTORY, bad_payloads, 1,
+		M(end_early, ERROR, RECONCILE, errors, 1, CONVS - 1),
+		M(call_twice, FLAWED, DUPLICATE, T(calls_wrong), 1, CONVS),
+		M(call_otherwise, FLAWED, SEAM, T(calls_wrong), 1, CONVS - 1),
+		M(go_on_with_other_words, WHOLE, RECONCILE, bad_payloads, 1,
 		    CONVS),
-		M(go_on_without_history, WHOLE, HISTORY, bad_payloads, 1,
-		    CONVS),
+		M(go_on_without_history, WHOLE, FIT, bad_payloads, 1, CONVS),
 		M(refuse, WHOLE, DIALECT, refused, 1, CONVS),
 		M(say_foreign_fact, WHOLE, FOREIGN, bleed, 1, CONVS - 1),
 		M(ask_nobody, WHOLE, NOBODY, not_failed_over, 1, CONVS),
@@ -484,15 +483,18 @@ bad_seams(void **state)
 		const char *name, *end; /* after "... That is" */
 		size_t counter;
 		unsigned by; /* in this text, and read back */
+		enum hf_blame blame;
 	} t[] = {
-#define S(name, end, counter, by) \
-	{ name, end, offsetof(struct hf_tally, words.counter), by }
-		S("a word is missing", "", missing, 2),
-		S("one comes twice", " is all.", duplicated, 2),
-		S("words are glued", "all.", glued, 2),
-		S("a word is split", " a ll.", split, 2),
-		S("one is added", " really all.", added, 2),
-		S("white space is doubled", "  all.", spaces, 2),
+#define S(name, end, counter, by, blame)                           \
+	{ name, end, offsetof(struct hf_tally, words.counter), by, \
+		HF_BLAME_##blame }
+		S("the end is missing", "", missing, 2, STREAM),
+		S("a word is missing", " .", missing, 2, SEAM),
+		S("one comes twice", " is all.", duplicated, 2, SEAM),
+		S("words are glued", "all.", glued, 2, SEAM),
+		S("a word is split", " a ll.", split, 2, SEAM),
+		S("one is added", " really all.", added, 2, SEAM),
+		S("white space is doubled", "  all.", spaces, 2, SEAM),
 #undef S
 	};
 	struct world w;
@@ -521,7 +523,7 @@ bad_seams(void **state)
 			fail_msg("%s: %u", t[i].name, got);
 		assert_int_equal(n->outcomes[HF_OUTCOME_FLAWED], 1);
 		assert_int_equal(n->outcomes[HF_OUTCOME_WHOLE], CONVS - 1);
-		assert_int_equal(n->blames[HF_BLAME_SEAM], 1);
+		assert_int_equal(n->blames[t[i].blame], 1);
 		assert_int_equal(n->blames[HF_BLAME_NOBODY], CONVS - 1);
 		assert_int_equal(w.n.bad_payloads, 0);
 		/* The miss comes with what was said to whom. */
@@ -537,7 +539,7 @@ bad_seams(void **state)
 		misses = json_array_get(misses, 0);
 		assert_string_equal(
 		    json_string_value(json_object_get(misses, "blame")),
-		    "seam");
+		    hf_blame_name(t[i].blame));
 		assert_string_equal(
 		    json_string_value(json_object_get(misses, "answer")), text);
 		assert_int_equal(
@@ -598,7 +600,7 @@ said_is_not_heard(void **state)
 	(void)state;
 	for (unsigned i = 0; i < hf_countof(t); i++) {
 		struct hf_plays one = { .play = &p, .n_play = 1 };
-		const char *wrong;
+		struct hf_wrong wrong;
 		unsigned back;
 		json_t *view;
 		char *told;
@@ -616,7 +618,9 @@ said_is_not_heard(void **state)
 		json_object_set_new(
 		    json_array_get(view, 4), "text", json_string(told));
 		wrong = hf_judge_payload(&conf, &p, 2, false, view);
-		assert_int_equal(wrong == NULL, t[i].right);
+		assert_int_equal(wrong.what == NULL, t[i].right);
+		assert_int_equal(wrong.blame,
+		    t[i].right ? HF_BLAME_NOBODY : HF_BLAME_RECONCILE);
 		set_answer(&p, 2, told);
 		memset(&n, 0, sizeof(n));
 		hf_judge_answers(&conf, &one, &n);
@@ -640,15 +644,15 @@ dropped_is_not_said(void **state)
 	(void)state;
 	conf.suite = s;
 	assert_int_equal(p.c->manner[1], HF_GROWING);
-	assert_null(hf_judge_payload(&conf, &p, 1, false, view));
+	assert_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	json_array_insert_new(view, 3, message("user", start));
-	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view));
+	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	json_array_remove(view, 4);
 	assert_int_equal(hf_conv_growing(p.c, hf_str(start)), 1);
-	assert_null(hf_judge_payload(&conf, &p, 1, false, view));
+	assert_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	last = json_array_get(view, 1);
 	json_object_set_new(last, "text", json_string("Something else."));
-	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view));
+	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	json_decref(view);
 	free(start);
 	answered_free(s, &p);
@@ -670,7 +674,7 @@ answers_differ(void **state)
 	hf_judge_answers(&conf, &one, &n);
 	hf_judge_blame(&conf, &one, true, &n);
 	assert_int_equal(n.tally[0].differing, 1);
-	assert_int_equal(p.blame, HF_BLAME_RETRY);
+	assert_int_equal(p.blame, HF_BLAME_DUPLICATE);
 	assert_int_equal(p.first_wrong, 1);
 	answered_free(s, &p);
 }

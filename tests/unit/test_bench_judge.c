@@ -141,6 +141,7 @@ world_judge(struct world *w)
 	hf_judge_answers(&w->conf, &w->plays, &w->n);
 	assert_int_equal(
 	    hf_judge_log(&w->conf, &w->plays, path, &w->n, w->examples, &e), 0);
+	hf_judge_blame(&w->conf, &w->plays, true, &w->n);
 	unlink(path);
 }
 
@@ -237,6 +238,81 @@ drop_last_exchange(struct world *w, unsigned i)
 
 	json_array_remove(v, json_array_size(v) - 2);
 	json_array_remove(v, json_array_size(v) - 2);
+}
+
+/* More is cut off than needed be. */
+static void
+drop_first_exchange(struct world *w, unsigned i)
+{
+	json_t *v = fallback_view(w, i);
+
+	json_array_remove(v, 1);
+	json_array_remove(v, 1);
+}
+
+/* What the caller had only begun to say. */
+static void
+keep_ghost(struct world *w, unsigned i)
+{
+	json_array_insert_new(
+	    fallback_view(w, i), 3, message("user", "I would"));
+}
+
+static void
+answer_stored_twice(struct world *w, unsigned i)
+{
+	json_t *v = fallback_view(w, i);
+
+	json_array_insert(v, 3, json_array_get(v, 2));
+}
+
+static void
+empty_answer(struct world *w, unsigned i)
+{
+	json_object_set_new(
+	    json_array_get(fallback_view(w, i), 2), "text", json_string(""));
+}
+
+static void
+call_invented(struct world *w, unsigned i)
+{
+	json_object_set_new(json_array_get(fallback_view(w, i), 2), "calls",
+	    json_pack(
+		"[{s:s,s:s,s:s}]", "id", "c1", "name", "f", "arguments", "{}"));
+}
+
+/* The next provider had the history and made nothing of it. */
+static void
+forget(struct world *w, unsigned i)
+{
+	struct hf_play *p = &w->plays.play[i];
+
+	free(p->answer[p->c->n_user - 1]);
+	p->answer[p->c->n_user - 1] = hf_xstrdup(HF_ANSWER_UNKNOWN);
+}
+
+static void
+fail_at(struct world *w, unsigned i, int status)
+{
+	struct hf_play *p = &w->plays.play[i];
+
+	p->n_answered--;
+	free(p->answer[p->n_answered]);
+	p->answer[p->n_answered] = NULL;
+	p->status = status;
+	snprintf(p->error, sizeof(p->error), "HTTP %d", status);
+}
+
+static void
+tell_error(struct world *w, unsigned i)
+{
+	fail_at(w, i, 503);
+}
+
+static void
+break_off(struct world *w, unsigned i)
+{
+	fail_at(w, i, 200);
 }
 
 static void
@@ -434,36 +510,46 @@ mutations(void **state)
 		size_t counter; /* that must rise */
 		unsigned by;
 		unsigned preserved;
+		enum hf_blame blame;
 	} t[] = {
-#define M(fn, counter, by, k) \
-	{ #fn, fn, offsetof(struct hf_counts, counter), by, k }
-		M(drop_last_exchange, bad_payloads, 1, 150),
-		M(drop_system, bad_payloads, 1, 150),
-		M(say_twice, bad_payloads, 1, 150),
-		M(say_twice, doubled, 1, 150),
-		M(turn_twice, doubled, 1, 150),
-		M(retried_answer, repeated, 1, 150),
-		M(retried_too_often, duplicates, 1, 150),
-		M(retried_another, duplicates, 1, 150),
-		M(swap_messages, bad_payloads, 1, 150),
-		M(change_answer, bad_payloads, 1, 150),
-		M(send_last_only, bad_payloads, 1, 150),
-		M(wrong_role, bad_payloads, 1, 150),
-		M(tell_stateless_all, bad_payloads, 1, 150),
+#define M(fn, counter, by, k, blame)                           \
+	{ #fn, fn, offsetof(struct hf_counts, counter), by, k, \
+		HF_BLAME_##blame }
+		M(drop_last_exchange, bad_payloads, 1, 150, STORE),
+		M(drop_first_exchange, bad_payloads, 1, 150, FIT),
+		M(drop_system, bad_payloads, 1, 150, STORE),
+		M(empty_answer, bad_payloads, 1, 150, STORE),
+		M(keep_ghost, bad_payloads, 1, 150, RECONCILE),
+		M(call_invented, bad_payloads, 1, 150, DIALECT),
+		M(answer_stored_twice, bad_payloads, 1, 150, DUPLICATE),
+		M(say_twice, bad_payloads, 1, 150, DUPLICATE),
+		M(say_twice, doubled, 1, 150, DUPLICATE),
+		M(turn_twice, doubled, 1, 150, DUPLICATE),
+		M(retried_answer, repeated, 1, 150, NOBODY),
+		M(retried_too_often, duplicates, 1, 150, DUPLICATE),
+		M(retried_another, duplicates, 1, 150, DUPLICATE),
+		M(swap_messages, bad_payloads, 1, 150, RECONCILE),
+		M(change_answer, bad_payloads, 1, 150, RECONCILE),
+		M(send_last_only, bad_payloads, 1, 150, STORE),
+		M(wrong_role, bad_payloads, 1, 150, RECONCILE),
+		M(tell_stateless_all, bad_payloads, 1, 150, NOBODY),
 		/* a fact and a canary in each of two payloads */
-		M(swap_sessions, bleed, 4, 148),
-		M(other_canary, bleed, 1, 149),
-		M(foreign_answer, bleed, 1, 149),
-		M(answer_twice, duplicates, 1, 150),
-		M(both_answer, late, 1, 150),
-		M(both_answer, duplicates, 0, 150),
-		M(primary_answers, answered_by_primary, 1, 150),
-		M(primary_answers, not_failed_over, 1, 150),
-		M(nobody_answers, not_failed_over, 1, 150),
-		M(nobody_asks, unasked, 1, 150),
-		M(nobody_asks, not_failed_over, 0, 150),
-		M(refused, refused, 1, 150),
-		M(no_user, unattributed, 1, 150),
+		M(swap_sessions, bleed, 4, 148, FOREIGN),
+		M(other_canary, bleed, 1, 149, FOREIGN),
+		M(foreign_answer, bleed, 1, 149, FOREIGN),
+		M(answer_twice, duplicates, 1, 150, DUPLICATE),
+		M(both_answer, late, 1, 150, NOBODY),
+		M(both_answer, duplicates, 0, 150, NOBODY),
+		M(primary_answers, answered_by_primary, 1, 150, NOBODY),
+		M(primary_answers, not_failed_over, 1, 150, NOBODY),
+		M(nobody_answers, not_failed_over, 1, 150, NOBODY),
+		M(nobody_asks, unasked, 1, 150, NOBODY),
+		M(nobody_asks, not_failed_over, 0, 150, NOBODY),
+		M(refused, refused, 1, 150, DIALECT),
+		M(no_user, unattributed, 1, 150, NOBODY),
+		M(forget, bad_payloads, 0, 149, MODEL),
+		M(tell_error, errors, 1, 149, ERROR),
+		M(break_off, errors, 1, 149, STREAM),
 #undef M
 	};
 
@@ -482,6 +568,11 @@ mutations(void **state)
 		if (preserved(&w, HOLDFAST) != t[i].preserved)
 			fail_msg("%s: preserved %u", t[i].name,
 			    preserved(&w, HOLDFAST));
+		if (w.plays.play[2 * 17 + HOLDFAST].blame != t[i].blame)
+			fail_msg("%s: blame %s", t[i].name,
+			    hf_blame_name(
+				(enum hf_blame)w.plays.play[2 * 17 + HOLDFAST]
+				    .blame));
 		world_free(&w);
 	}
 }
