@@ -118,6 +118,9 @@ bool hf_hold_serves(const struct hf_hold *h, const char *turn);
 /* Bytes that the kernel took from us since the connection began: sent once,
  * or still to be sent.  false: not a TCP socket, or it cannot say. */
 bool hf_tcp_taken(int fd, uint64_t *n);
+/* Bytes that the peer acknowledged, and whether the kernel holds more for it.
+ */
+bool hf_tcp_acked(int fd, uint64_t *n, bool *waiting);
 /* Bytes that were read from it. */
 bool hf_tcp_consumed(int fd, uint64_t *n);
 /* Try both on a connection of our own over loopback: with a full window, a

@@ -45,6 +45,18 @@ hf_tcp_taken(int fd, uint64_t *n)
 	return true;
 }
 
+bool
+hf_tcp_acked(int fd, uint64_t *n, bool *waiting)
+{
+	struct tcp_info t;
+
+	if (!info(fd, &t))
+		return false;
+	*n = t.tcpi_bytes_acked;
+	*waiting = t.tcpi_unacked > 0 || t.tcpi_notsent_bytes > 0;
+	return true;
+}
+
 static bool
 has_fin(const struct tcp_info *t)
 {

@@ -32,6 +32,13 @@ enter(struct hf_conn *c, enum hf_conn_phase phase)
 	hf_conn_arm(c);
 }
 
+void
+hf_conn_busy(struct hf_conn *c)
+{
+	c->moved_us = hf_now_us();
+	enter(c, HF_CONN_BUSY);
+}
+
 /* evhttp asks for a bufferevent for a connection just accepted.  The socket
  * and evhttp's object follow later in its frame; adopt() takes them up. */
 struct bufferevent *
@@ -369,7 +376,7 @@ output_changed(
 
 /* --- deadlines --- */
 
-/* When this connection must have moved on; 0: never. */
+/* When this connection must have moved on. */
 static int64_t
 deadline(const struct hf_conn *c)
 {
@@ -392,11 +399,45 @@ deadline(const struct hf_conn *c)
 		ms = gw->keepalive_timeout_ms;
 		break;
 	case HF_CONN_BUSY:
-		if (hf_conn_unsent(c) == 0)
-			return 0;
 		return c->moved_us + (int64_t)gw->write_timeout_ms * 1000;
 	}
 	return c->since_us + ms * 1000;
+}
+
+/* Has the client taken a byte since the timer last looked?  The kernel is
+ * asked: it takes megabytes for a client that is slow, and then nothing more
+ * from us for longer than a client may take nothing from it. */
+static bool
+client_takes(struct hf_conn *c, bool *waiting)
+{
+	uint64_t acked = c->acked;
+	bool moved;
+
+	if (!hf_tcp_acked(c->fd, &acked, waiting))
+		*waiting = false;
+	*waiting = *waiting || hf_conn_unsent(c) > 0;
+	moved = acked != c->acked;
+	c->acked = acked;
+	return moved;
+}
+
+/* The deadline is here: does the client only take long? */
+static bool
+goes_on(struct hf_conn *c)
+{
+	bool waiting, moved;
+
+	if (c->phase != HF_CONN_BUSY && c->phase != HF_CONN_IDLE)
+		return false;
+	moved = client_takes(c, &waiting);
+	if (c->phase == HF_CONN_IDLE && (!waiting || !moved))
+		return false;
+	if (c->phase == HF_CONN_BUSY && waiting && !moved)
+		return false;
+	c->moved_us = hf_now_us();
+	if (c->phase == HF_CONN_IDLE)
+		c->since_us = c->moved_us; /* it still reads the last answer */
+	return true;
 }
 
 /* The timer is moved only forward in time by itself: a deadline that became
@@ -407,7 +448,7 @@ hf_conn_arm(struct hf_conn *c)
 	int64_t due = deadline(c), wait;
 	struct timeval tv;
 
-	if (due == 0 || (c->armed_us != 0 && c->armed_us <= due))
+	if (c->armed_us != 0 && c->armed_us <= due)
 		return;
 	wait = due - hf_now_us();
 	if (wait < 0)
@@ -426,9 +467,7 @@ conn_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	c->armed_us = 0;
-	if (due == 0)
-		return;
-	if (hf_now_us() < due) {
+	if (hf_now_us() < due || goes_on(c)) {
 		hf_conn_arm(c);
 		return;
 	}

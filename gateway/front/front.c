@@ -111,19 +111,19 @@ is_loopback(const struct sockaddr_storage *ss)
 
 /* Accepted sockets inherit these from the listening one (Linux). */
 static void
-set_options(const struct hf_front *f, int fd)
+set_options(int fd)
 {
-	unsigned patience = (unsigned)f->c.gw->write_timeout_ms;
 	int on = 1, idle = 30, every = 10;
 
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
 		return; /* not TCP */
-	/* A peer that vanished without a FIN is noticed by the kernel. */
+	/* A peer that vanished without a FIN is noticed by the kernel while
+	 * nothing waits for it, else by conn_timer().  Not TCP_USER_TIMEOUT:
+	 * it also resets a peer with a small window that reads all the time,
+	 * if slowly. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
-	setsockopt(
-	    fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience));
 }
 
 int
@@ -138,7 +138,7 @@ hf_front_listen(struct hf_front *f, int fd, struct hf_error *e)
 		return hf_fail_errno(e, "listening socket");
 	}
 	l->loopback = is_loopback(&l->addr);
-	set_options(f, fd);
+	set_options(fd);
 	if (evutil_make_socket_nonblocking(fd) < 0) {
 		free(l);
 		return hf_fail_errno(e, "listening socket");

@@ -69,7 +69,8 @@ struct hf_conn {
 	bool readable;	 /* an edge came; not read dry since */
 	enum hf_conn_phase phase;
 	int64_t since_us; /* when the phase began */
-	int64_t moved_us; /* client last took a byte */
+	int64_t moved_us; /* the kernel, or the client, last took a byte */
+	uint64_t acked;	  /* by the client, when the timer looked */
 	int64_t armed_us; /* timer due then; 0: not set */
 	struct event timer;
 	struct hf_http_head *head; /* of the request being read */
@@ -175,6 +176,7 @@ void hf_conn_hold(struct hf_front *f); /* the fresh one */
 void hf_conn_queue(struct hf_conn *c, unsigned what);
 /* Close now; not from inside evhttp's frames. */
 void hf_conn_close(struct hf_conn *c);
+void hf_conn_busy(struct hf_conn *c); /* its request is being served */
 void hf_conn_arm(struct hf_conn *c);
 /* A response was written whole; what is read from now on is the next
  * request. */

@@ -223,7 +223,7 @@ hf_front_request(struct evhttp_request *ev, void *front)
 		evhttp_send_error(ev, 500, NULL);
 		return;
 	}
-	c->phase = HF_CONN_BUSY;
+	hf_conn_busy(c);
 	s = hf_sink_new(c, ev);
 	take(s, c);
 	hf_held_resume(s);

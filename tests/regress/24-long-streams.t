@@ -4,8 +4,10 @@ is stored, continued and heard by the next turn is the whole."""
 import itertools
 import json
 import os
+import socket
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
 import client
@@ -383,6 +385,47 @@ def killed(t):
     same(t, r.text, text[:len(r.text)], "what came is right")
     t.eq((r.finish, r.done), (None, False), "no end: %r" % r.end)
     t.ok(r.error, "an error event")
+    d.stop()
+
+
+def sip(d, text, rate, seconds):
+    """A client with little room that takes 'rate' bytes a second: its socket
+    and why it was given up, or None."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+    sock.settimeout(30)
+    sock.connect(d.addr)
+    body = json.dumps(client.body_of(text, "alone", True)).encode()
+    sock.sendall(("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+                  "Content-Type: application/json\r\n"
+                  "Content-Length: %d\r\n\r\n" % len(body)).encode() + body)
+    end, got = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        try:
+            data = sock.recv(rate // 20)
+        except OSError as e:
+            return sock, "%s after %d bytes" % (e, got)
+        if not data:
+            return sock, "closed after %d bytes" % got
+        got += len(data)
+        time.sleep(0.05)
+    return sock, None
+
+
+@tap.case("a client that reads, however slowly, is not given up; one that "
+          "does not is", 60)
+def slow_is_not_gone(t):
+    d = Daemon(config(write_timeout_ms=1000, keepalive_timeout_ms=1000))
+    t.cleanup(d.destroy)
+    d.start()
+    # More than the kernel holds for it, and so little that it holds it all.
+    for size in (12000000, 600000):
+        A.behave(whole(long_text(size)))
+        sock, why = sip(d, "tell me", 30000, 5)
+        t.cleanup(sock.close)
+        t.eq(why, None, "%d bytes of text, after 5 s" % size)
+        wait.until(lambda: d.metrics()["holdfast_connections"] == 1, 20,
+                   "a client that stopped to be given up", step=0.1)
     d.stop()
 
 
