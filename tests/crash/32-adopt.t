@@ -4,6 +4,7 @@ Either way one user turn, one answer, a valid history and a free lease."""
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -60,7 +61,7 @@ def go_on(ex):
 
 
 class World:
-    def __init__(self, t, fault, handover, once=True):
+    def __init__(self, t, fault, handover, once=True, **gateway):
         if not have_faults():
             raise tap.Skip("built without --enable-faults")
         self.t = t
@@ -70,7 +71,7 @@ class World:
         t.cleanup(self.b.close)
         self.a.behave(provider.status(503))
         self.b.behave(go_on)
-        conf = Config(workers=3, handover=handover, flush_ms=2)
+        conf = Config(workers=3, handover=handover, flush_ms=2, **gateway)
         for name, p in (("a", self.a), ("b", self.b)):
             conf.provider(name, p, prefill="plain")
         conf.route("m", ["a/x", "b/y"])
@@ -254,6 +255,74 @@ def rolling(t):
     w.a.behave(go_on)
     w.b = w.a
     w.check_history(conn)
+
+
+# --- requests without a session, and answers that are long -------------------
+
+@tap.case("streams without a session: in memory, kept, and with a key", 60)
+def nameless(t):
+    for stateless, key in (("memory", None), ("keep", None),
+                           ("memory", "k1")):
+        w = World(t, "none=kill", "on", once=False, stateless=stateless)
+        headers = [] if key is None else [("Idempotency-Key", key)]
+        gate = provider.Barrier()
+        t.cleanup(gate.release)
+        w.a.behave(go_on)
+        w.a.script(provider.trickle(FULL, gate, before=4))
+        seen = []
+        conn = w.connect()
+        call = client.background(
+            client.chat, w.d, "hi", stream=True, connection=conn,
+            headers=headers, timeout=40,
+            on_event=lambda r: seen.append(r.text) and False)
+        gate.wait_for(1)
+        wait.until(lambda: seen and seen[-1] != "", 10, "the first words")
+        os.kill(w.d.workers()[1], signal.SIGKILL)
+        r = call.get(40)
+        what = "%s, key %s" % (stateless, key)
+        w.check(r, True, what)
+        t.eq(len(w.a.requests), 2, what + ": calls")
+        t.eq(w.a.history(w.a.requests[1])[0], ("user", "hi"), what)
+        if key is not None:
+            again = client.chat(w.d, "hi", stream=True, headers=headers)
+            w.check(again, True, what)
+            t.eq(len(w.a.requests), 2, what + ": told again")
+            t.eq([e["id"] for e in again.events[:1]],
+                 [e["id"] for e in r.events[:1]], what + ": one answer")
+        if stateless == "keep" or key is not None:
+            # Without a name each is a session of its own.
+            t.eq([s["turns"] for s in w.d.ctl("sessions", "list")],
+                 [1], what + ": stored once")
+        gate.release()
+        w.d.stop()
+
+
+@tap.case("a long plain answer of which the client has a part", 60)
+def long_plain(t):
+    w = World(t, "none=kill", "on", once=False)
+    # More than the kernel takes off the worker's hands.
+    text = "".join("%06d " % i for i in range(1500000))
+    w.a.behave(provider.answer(text, pieces=words.split(text, 50000)))
+    conn = w.connect()
+    conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    data = json.dumps(client.body_of("all of it", "m", False)).encode()
+    conn.request("POST", "/v1/chat/completions",
+                 client.headers_of(session="s"), data)
+    conn.sock.settimeout(30)
+    conn.buf = conn.sock.recv(1000)
+    # The rest waits for a client that does not read.
+    time.sleep(0.2)
+    os.kill(w.d.workers()[1], signal.SIGKILL)
+    # It was complete on disk, and is made again from there.
+    w.d.log.wait(r"turn: adopted .* found=1 state=3 ", 10)
+    r = conn.response("POST")
+    t.eq((r.status, r.end), (200, "length"), repr(r)[:300])
+    t.ok(r.text == text, "the text: %d of %d bytes" % (len(r.text),
+                                                       len(text)))
+    t.eq(len(w.a.requests), 1, "calls")
+    r = client.chat(w.d, "more", session="s", connection=conn)
+    t.eq(r.status, 200, "the connection goes on")
+    w.d.stop()
 
 
 if __name__ == "__main__":
