@@ -39,7 +39,10 @@ def options():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--build", default=os.environ.get("HF_BUILDDIR", "."))
     p.add_argument("--pairs", type=int, default=15)
-    p.add_argument("--secs", type=float, default=2)
+    p.add_argument("--secs", type=float, default=3)
+    p.add_argument("--streams", type=int, default=400, help="""at a time; few
+                   leave the machine idle in between, and then it is its
+                   waking up that is measured""")
     p.add_argument("--target", default="full",
                    choices=("stateless", "default", "full", "normal"))
     p.add_argument("--dir", default=os.environ.get("TMPDIR", "/tmp"))
@@ -48,6 +51,7 @@ def options():
 
 def main():
     o = options()
+    run.STREAMS = o.streams
     ratios = []
     with tempfile.TemporaryDirectory(prefix="hf-handover.", dir=o.dir) as d:
         bench = run.Bench(types.SimpleNamespace(
