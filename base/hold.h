@@ -57,6 +57,9 @@ struct hf_hold_mark {
 	uint64_t body_size;	/* of a plain reply */
 	uint64_t body_hash;
 	uint64_t text_size;    /* bytes of the answer's text in 'out' */
+	int64_t since_us;      /* hf_now_us() when the request in service was
+				* received, by whoever had it first */
+	int64_t said_us;       /* ... when text was last added; 0: never */
 	char turn[HF_ID_SIZE]; /* in service (hf_sink_turn()), or "" */
 };
 

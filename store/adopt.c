@@ -130,6 +130,7 @@ read_attempts(struct hf_writer *w, const struct hf_turn_row *t,
 	out->attempts = (unsigned)sqlite3_column_int64(st, 0);
 	out->target = hf_arena_dup(a, hf_db_str(st, 1));
 	out->calling = sqlite3_column_int64(st, 2) == 0;
+	out->called_us = sqlite3_column_int64(st, 3);
 	hf_db_reset(st);
 	return out->target.p == NULL ?
 	    hf_fail(

@@ -402,6 +402,8 @@ struct hf_adopted {
 	unsigned attempts;    /* all closed by now */
 	bool calling;	      /* one was under way: the call of 'target' */
 	struct hf_str target; /* of that one, or of the last */
+	int64_t called_us;    /* wall; since when that one is called, again
+			       * and again by processes that died */
 	int64_t parts;	      /* of the text of a stream */
 	/* Ended without an answer. */
 	int status; /* told to the client; 0: none */

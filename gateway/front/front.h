@@ -29,6 +29,7 @@ struct hf_resumed {
 	uint32_t state;	    /* the last hf_sink_state() that was written */
 	struct hf_str turn; /* hf_sink_turn(); size 0: none */
 	uint64_t text_size; /* bytes of text that were written */
+	int64_t said_us;    /* hf_now_us() of the last; 0: none was */
 	struct hf_str text; /* the last of them, at most HF_HOLD_TEXT */
 };
 
@@ -42,7 +43,7 @@ struct hf_req {
 	struct hf_str body;  /* during the handler's call only */
 	bool loopback;	     /* came in over a loopback listener */
 	int64_t received_us; /* monotonic: request line and headers
-			      * and body complete */
+			      * and body complete, at whoever had it first */
 	char tenant[64];     /* set by 'authorize' for the handler */
 	const struct hf_resumed *resumed; /* NULL: a new request */
 	const void *impl;

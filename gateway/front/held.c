@@ -24,6 +24,7 @@
 #include <sodium.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "gateway/front/internal.h"
 
@@ -127,6 +128,13 @@ hf_held_body(const struct hf_conn *c)
 /* --- output -----------------------------------------------------------------
  */
 
+static void
+mark_serving(const struct hf_sink *s, struct hf_hold_mark *m)
+{
+	m->flags |= HF_HOLD_SERVING;
+	m->since_us = s->rq.received_us;
+}
+
 /* The request is answered: what follows it in 'in' is the next one. */
 static void
 mark_end(struct hf_conn *c, struct hf_hold_mark *m)
@@ -153,6 +161,7 @@ mark_end(struct hf_conn *c, struct hf_hold_mark *m)
 	m->head_size = 0;
 	m->state = 0;
 	m->text_size = 0;
+	m->since_us = m->said_us = 0;
 	m->turn[0] = '\0';
 	atomic_store(&hf_hold_slot(hold(c), c->slot)->faults, 0);
 }
@@ -164,6 +173,8 @@ mark_said(struct hf_conn *c, struct hf_hold_mark *m)
 	struct hf_str said = hf_buf_str(&s->said);
 
 	m->state = s->state;
+	if (said.size > 0)
+		m->said_us = hf_now_us();
 	if (said.size > HF_HOLD_TEXT) {
 		m->text_size += said.size - HF_HOLD_TEXT;
 		said.p += said.size - HF_HOLD_TEXT;
@@ -188,7 +199,7 @@ mark_out(struct hf_conn *c, size_t n, bool all, bool lost)
 	if (s == NULL) {
 		m->flags |= HF_HOLD_INTERIM; /* or evhttp's own refusal */
 	} else {
-		m->flags |= HF_HOLD_SERVING;
+		mark_serving(s, m);
 		if (s->head_size > 0) {
 			m->flags |= HF_HOLD_HEAD;
 			m->head_size = (uint32_t)s->head_size;
@@ -297,7 +308,7 @@ hf_held_turn(struct hf_sink *s)
 	if (c == NULL || !hf_held(c))
 		return;
 	m = hf_hold_change(hold(c), c->slot);
-	m->flags |= HF_HOLD_SERVING;
+	mark_serving(s, m);
 	snprintf(m->turn, sizeof(m->turn), "%s", s->turn.s);
 	hf_hold_commit(hold(c), c->slot);
 }
@@ -466,6 +477,9 @@ hf_held_resume(struct hf_sink *s)
 	snprintf(s->turn.s, sizeof(s->turn.s), "%s", m->turn);
 	r->turn = hf_str(s->turn.s);
 	r->text_size = m->text_size;
+	r->said_us = m->said_us;
+	if (m->since_us != 0)
+		s->rq.received_us = m->since_us;
 	n = m->text_size < HF_HOLD_TEXT ? (size_t)m->text_size : HF_HOLD_TEXT;
 	hf_buf_init(&s->resumed_text, HF_BUF_NOCAP);
 	if (n > 0) {

@@ -537,6 +537,7 @@ resume(struct chat *c, struct hf_turn_input *in, const struct hf_resumed *was)
 	r->begun = was->head;
 	r->poisoned = was->poisoned;
 	r->text_size = was->text_size;
+	r->said_us = was->said_us;
 	r->text = hf_arena_dup(in->arena, was->text);
 	if (r->text.p == NULL)
 		r->text = HF_STR_NONE; /* it will not be gone on with */

@@ -10,6 +10,7 @@
 #include "gateway/turn/turn_internal.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "gateway/turn/overlap.h"
 
@@ -79,15 +80,43 @@ load_text(struct hf_turn *t)
 
 /* --- going on ------------------------------------------------------------- */
 
-/* With the target that was answering: its call was lost by no fault of its. */
+/* A call that is lost begins anew, and its deadlines with it: nobody may be
+ * asked again and again, death after death, and never be late.  'called_us':
+ * since when it is called. */
+static bool
+is_late(const struct hf_turn *t, const struct hf_conf_call *c,
+    int64_t called_us, int64_t now)
+{
+	int64_t said_us = t->in.resumed.said_us;
+
+	if (said_us > called_us)
+		return c->idle_ms > 0 &&
+		    now - said_us >= (int64_t)c->idle_ms * 1000;
+	return c->first_token_ms > 0 &&
+	    now - called_us >= (int64_t)c->first_token_ms * 1000;
+}
+
+/* With the target that was answering, since its call was lost by no fault of
+ * its; unless it has said nothing for longer than it may. */
 static void
-choose_target(struct hf_turn *t, struct hf_str name)
+begin_with(struct hf_turn *t, unsigned i, int64_t called_us)
+{
+	const struct hf_conf_call *c = &t->in.route->target[i]->call;
+	int64_t now = hf_now_us();
+
+	t->target = hf_plan_begin(&t->plan, i).target;
+	if (is_late(t, c, called_us, now) && hf_plan_has_next(&t->plan, now))
+		t->target = hf_plan_skipped(&t->plan, now).target;
+}
+
+static void
+choose_target(struct hf_turn *t, const struct hf_adopted *a)
 {
 	const struct hf_conf_route *r = t->in.route;
 
 	for (unsigned i = 0; i < r->n_target && i < HF_PLAN_TARGETS; i++)
-		if (hf_str_is(name, r->target[i]->name))
-			t->target = hf_plan_begin(&t->plan, i).target;
+		if (hf_str_is(a->target, r->target[i]->name))
+			begin_with(t, i, a->called_us - t->wall_us);
 }
 
 static void
@@ -105,7 +134,10 @@ go_on(struct hf_turn *t)
 	if (t->sm.cur >= TURN_FAILED)
 		return;
 	turn_move(t, TURN_REBUILDING);
-	turn_rebuild(t);
+	if (hf_now_us() >= t->deadline_us)
+		turn_late(t);
+	else
+		turn_rebuild(t);
 }
 
 /* Its requests make workers die: it is not tried again, and nobody is to hear
@@ -197,7 +229,7 @@ take_open(struct hf_turn *t, const struct hf_adopted *a)
 	memcpy(t->view, a->view, sizeof(t->view));
 	t->head.key = a->key;
 	if (a->calling)
-		choose_target(t, a->target);
+		choose_target(t, a);
 }
 
 static void
@@ -270,8 +302,10 @@ adopt_memory(struct hf_turn *t)
 		turn_client_left(t);
 	else if (t->in.resumed.poisoned)
 		fail_poisoned(t);
-	else
+	else {
+		begin_with(t, t->target, t->in.received_us);
 		go_on(t);
+	}
 }
 
 void

@@ -157,6 +157,17 @@ turn_release(struct hf_turn *t)
 		evtimer_add(t->later, &now);
 }
 
+void
+turn_late(struct hf_turn *t)
+{
+	turn_cancel_attempt(t, HF_CLASS_NETWORK, "deadline");
+	if (turn_last_resort(t))
+		return;
+	turn_fail(t, 504, "server_error", "deadline_exceeded",
+	    "no answer within the deadline of %d ms after %u attempts",
+	    t->in.route->deadline_ms, t->n_attempt);
+}
+
 static void
 on_deadline(evutil_socket_t fd, short what, void *arg)
 {
@@ -172,12 +183,7 @@ on_deadline(evutil_socket_t fd, short what, void *arg)
 		evtimer_add(t->timer, &soon);
 		return;
 	}
-	turn_cancel_attempt(t, HF_CLASS_NETWORK, "deadline");
-	if (turn_last_resort(t))
-		return;
-	turn_fail(t, 504, "server_error", "deadline_exceeded",
-	    "no answer within the deadline of %d ms after %u attempts",
-	    t->in.route->deadline_ms, t->n_attempt);
+	turn_late(t);
 }
 
 static void
@@ -311,8 +317,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	t->durable = hf_turn_is_durable(env->conf, in);
 	t->created_us = hf_wall_us();
 	t->wall_us = t->created_us - hf_now_us();
-	/* Whoever takes a turn over has all the time for it again. */
-	t->deadline_us = (in->resumes ? hf_now_us() : in->received_us) +
+	t->deadline_us = in->received_us +
 	    (int64_t)in->route->deadline_ms * 1000 - turn_reserve_us(in->route);
 	if (in->resumes)
 		t->id = in->resumed.turn;

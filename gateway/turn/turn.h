@@ -51,6 +51,7 @@ struct hf_turn_resumed {
 	int first_target;   /* that it names; -1: not known */
 	bool poisoned;	    /* processes died of it: do not try again */
 	uint64_t text_size; /* bytes of text that were told */
+	int64_t said_us;    /* hf_now_us() of the last; 0: none was */
 	struct hf_str text; /* the last of them */
 };
 

@@ -211,6 +211,8 @@ bool turn_settled(struct hf_turn *t);
 void turn_fail_store(struct hf_turn *t, int rc, const struct hf_error *e);
 /* The client left: stop. */
 void turn_client_left(struct hf_turn *t);
+/* Its deadline has passed. */
+void turn_late(struct hf_turn *t);
 /* The target that the response names, or will when it begins. */
 unsigned turn_first_target(const struct hf_turn *t);
 /* Tell the surface the turn's id, if it is not told yet. */

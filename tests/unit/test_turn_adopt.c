@@ -659,6 +659,108 @@ joined_turns_are_told_the_same(void **state)
 	one_waits_for_the_other(true);
 }
 
+/* --- deadlines go on, too ---------------------------------------------------
+ */
+
+/* A call begins anew with each death, so it would never be late: what it has
+ * not said is counted over all of them. */
+static void
+silent_one(bool stored, bool told, unsigned silent_s, bool next)
+{
+	static struct world w;
+	unsigned at, called_s = told ? silent_s + 60 : silent_s;
+	char what[96];
+
+	open_world(&w, stored);
+	w.cut = told ? wire_size() / 2 : 1;
+	rig_ask(&w.old, &w.was, stored ? "s" : NULL, HF_STR(STREAM));
+	serve_until_it_hangs(&w, true);
+	rig_kill(&w.old);
+	at = w.was.n_mark - 1;
+	if (told)
+		w.was.said_us -= (int64_t)silent_s * 1000000;
+	w.was.rq.received_us -= (int64_t)called_s * 1000000;
+	if (stored) {
+		snprintf(what, sizeof(what),
+		    "UPDATE attempt SET started_us = started_us - %u000000",
+		    called_s);
+		fx_sql(w.old.fx, what);
+	}
+	rig_resume(&w.heir, &w.now, &w.was, at, HF_HOLD_TEXT, false);
+	rig_run(&w.heir);
+	snprintf(what, sizeof(what), "stored %d told %d silent %u", stored,
+	    told, silent_s);
+	check_whole(&w, at, what);
+	assert_int_equal(w.asked, 2);
+	assert_int_equal(strcmp(w.urls[1], w.urls[0]) != 0, next);
+	close_world(&w);
+}
+
+static void
+the_silent_are_left(void **state)
+{
+	(void)state;
+	for (unsigned how = 0; how < 4; how++) {
+		silent_one(how & 1, how & 2, 10, false);
+		silent_one(how & 1, how & 2, 20, true);
+	}
+}
+
+/* Two targets in turn: calls of the one do not count for the other. */
+static void
+the_next_one_has_its_own_time(void **state)
+{
+	static struct world w;
+	unsigned at;
+
+	(void)state;
+	open_world(&w, true);
+	w.cut = wire_size() / 2;
+	w.second = wire_size() / 3;
+	rig_ask(&w.old, &w.was, "s", HF_STR(STREAM));
+	while (w.asked < 2)
+		rig_step(&w.old);
+	rig_step(&w.old);
+	rig_kill(&w.old);
+	at = w.was.n_mark - 1;
+	/* The first one's lost calls are old, and so is the text. */
+	fx_sql(w.old.fx,
+	    "UPDATE attempt SET started_us = started_us - 60000000,"
+	    " class = 'lost' WHERE n = 1");
+	w.was.said_us -= 50000000;
+	rig_resume(&w.heir, &w.now, &w.was, at, HF_HOLD_TEXT, false);
+	rig_run(&w.heir);
+	check_whole(&w, at, "its own time");
+	assert_string_not_equal(w.urls[1], w.urls[0]);
+	assert_string_equal(w.urls[2], w.urls[1]);
+	close_world(&w);
+}
+
+/* The turn's deadline counts from when it was received, by whoever. */
+static void
+one_deadline_for_all(void **state)
+{
+	static struct world w;
+
+	(void)state;
+	for (unsigned told = 0; told < 2; told++) {
+		open_world(&w, true);
+		w.cut = told ? wire_size() / 2 : 1;
+		rig_ask(&w.old, &w.was, "s", HF_STR(STREAM));
+		serve_until_it_hangs(&w, true);
+		rig_kill(&w.old);
+		w.was.rq.received_us -= 121000000;
+		rig_resume(&w.heir, &w.now, &w.was, w.was.n_mark - 1,
+		    HF_HOLD_TEXT, false);
+		rig_run(&w.heir);
+		if (told)
+			check_failed(&w, w.was.n_mark - 1, "deadline_exceeded");
+		else
+			assert_int_equal(w.now.status, 504);
+		close_world(&w);
+	}
+}
+
 /* --- ends ------------------------------------------------------------------
  */
 
@@ -785,6 +887,9 @@ main(void)
 		cmocka_unit_test(waiting_turns_wait_on),
 		cmocka_unit_test(joined_turns_are_told_the_same),
 		cmocka_unit_test(begun_by_a_heartbeat),
+		cmocka_unit_test(the_silent_are_left),
+		cmocka_unit_test(the_next_one_has_its_own_time),
+		cmocka_unit_test(one_deadline_for_all),
 		cmocka_unit_test(poisoned_turns_end),
 		cmocka_unit_test(failures_are_told),
 		cmocka_unit_test(json_is_not_joined),

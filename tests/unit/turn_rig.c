@@ -51,6 +51,7 @@ void
 hf_sink_said(struct hf_sink *c, struct hf_str text)
 {
 	hf_buf_putstr(&c->said, text);
+	c->said_us = hf_now_us();
 	mark(c);
 }
 
@@ -337,7 +338,7 @@ rig_heir(struct rig *heir, struct rig *r, unsigned slot)
 }
 static void
 ask(struct rig *r, struct hf_sink *c, const char *session, struct hf_str body,
-    const struct hf_resumed *resumed)
+    const struct hf_resumed *resumed, int64_t received_us)
 {
 	*c = (struct hf_sink){ .rig = r, .session = session };
 	hf_buf_init(&c->got, HF_BUF_NOCAP);
@@ -346,7 +347,7 @@ ask(struct rig *r, struct hf_sink *c, const char *session, struct hf_str body,
 	c->rq = (struct hf_req){ .method = HF_POST,
 		.path = HF_STR("/v1/chat/completions"),
 		.body = body,
-		.received_us = hf_now_us(),
+		.received_us = received_us != 0 ? received_us : hf_now_us(),
 		.tenant = "acme",
 		.resumed = resumed,
 		.impl = c };
@@ -358,7 +359,7 @@ void
 rig_ask(
     struct rig *r, struct hf_sink *c, const char *session, struct hf_str body)
 {
-	ask(r, c, session, body, NULL);
+	ask(r, c, session, body, NULL, 0);
 }
 
 void
@@ -370,13 +371,14 @@ rig_resume(struct rig *heir, struct hf_sink *c, const struct hf_sink *was,
 		.poisoned = poisoned,
 		.state = m->state,
 		.turn = hf_str(was->turn.s),
-		.text_size = m->said };
+		.text_size = m->said,
+		.said_us = was->said_us };
 
 	if (known > m->said)
 		known = m->said;
 	resumed.text =
 	    (struct hf_str){ was->said.data + m->said - known, known };
-	ask(heir, c, was->session, was->rq.body, &resumed);
+	ask(heir, c, was->session, was->rq.body, &resumed, was->rq.received_us);
 	c->state = m->state;
 	c->turn = was->turn;
 	c->resumed = resumed;

@@ -67,6 +67,7 @@ struct hf_sink {
 	/* For a successor. */
 	struct hf_id turn;
 	struct hf_buf said;
+	int64_t said_us;
 	uint32_t state;
 	struct rig_mark mark[256]; /* [0]: nothing yet */
 	unsigned n_mark;
