@@ -14,6 +14,8 @@ enum hf_exit {
 
 int hf_cmd_run(int argc, char **argv);
 int hf_cmd_providers(int argc, char **argv);
+int hf_cmd_proxy(int argc, char **argv);
+int hf_cmd_selftest(int argc, char **argv);
 int hf_cmd_suites(int argc, char **argv);
 
 #endif

@@ -40,6 +40,12 @@ choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 		c->n_system = 1;
 		return true;
 	}
+	if (o->proxy) {
+		c->system[0] =
+		    (struct hf_play_system){ "proxy", "proxy", false, false };
+		c->n_system = 1;
+		return true;
+	}
 	while (*p != '\0') {
 		size_t n = strcspn(p, ","), i = 0;
 
@@ -87,12 +93,14 @@ launch(struct hf_launch *l, const struct hf_suite *s,
 	struct hf_gateway_options g = { o->holdfast, (unsigned)o->workers,
 		(unsigned)o->first_token_ms, (unsigned)o->idle_ms };
 	struct hf_provider_options p = { o->suite, o->conversations,
-		o->manifest, o->seed, o->size };
+		o->manifest, o->seed, o->size, NULL, 0 };
 	int rc = hf_launch_open(l, o->keep, e);
 
 	if (rc == 0)
 		rc = hf_launch_providers(l, s, &p, e);
-	if (rc == 0)
+	if (rc == 0 && o->proxy)
+		rc = hf_launch_proxy(l, s, &p, g.first_token_ms, o->bug, e);
+	else if (rc == 0)
 		rc = hf_launch_gateway(l, s, &g, e);
 	return rc;
 }

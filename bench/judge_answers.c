@@ -227,6 +227,22 @@ hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
 
 /* --- blame ---------------------------------------------------------------- */
 
+/* Is this call among the first n of these? */
+static bool
+is_among(json_t *call, json_t *calls, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		json_t *o = json_array_get(calls, k);
+
+		if (json_equal(json_object_get(o, "name"),
+			json_object_get(call, "name")) &&
+		    json_equal(json_object_get(o, "arguments"),
+			json_object_get(call, "arguments")))
+			return true;
+	}
+	return false;
+}
+
 /* Is one of the calls of this turn there twice, and was not to be? */
 static bool
 calls_twice(const struct hf_play *p, unsigned turn)
@@ -236,18 +252,22 @@ calls_twice(const struct hf_play *p, unsigned turn)
 
 	if (json_array_size(calls) <= json_array_size(p->c->calls[turn]))
 		return false;
-	json_array_foreach(calls, i, c)
-	{
-		for (size_t k = 0; k < i; k++) {
-			json_t *o = json_array_get(calls, k);
+	json_array_foreach(calls, i, c) if (is_among(c, calls, i)) return true;
+	return false;
+}
 
-			if (json_equal(json_object_get(o, "name"),
-				json_object_get(c, "name")) &&
-			    json_equal(json_object_get(o, "arguments"),
-				json_object_get(c, "arguments")))
-				return true;
-		}
-	}
+/* Is a call made again on a turn that was to have none?  Its client would run
+ * the tool once more. */
+static bool
+calls_again(const struct hf_play *p, unsigned turn)
+{
+	json_t *c = json_array_get(p->calls[turn], 0);
+
+	if (c == NULL || p->c->calls[turn] != NULL)
+		return false;
+	for (unsigned k = 0; k < turn; k++)
+		if (is_among(c, p->calls[k], json_array_size(p->calls[k])))
+			return true;
 	return false;
 }
 
@@ -269,6 +289,10 @@ blame(const struct hf_play_conf *conf, const struct hf_play *p, bool seen)
 
 	if (p->foreign > 0)
 		return HF_BLAME_FOREIGN;
+	/* What comes of it is refused as well. */
+	for (unsigned k = 0; k < p->n_answered; k++)
+		if (calls_again(p, k))
+			return HF_BLAME_DUPLICATE;
 	if (p->refused > 0)
 		return HF_BLAME_DIALECT;
 	if (p->bad_payloads > 0)

@@ -87,10 +87,9 @@ become(const char *program, char *const argv[], pid_t parent, int out, int err)
 	_exit(127);
 }
 
-/* stderr goes to DIR/<log>; stdout to 'out' (-1: nowhere). */
-static int
-start(struct hf_launch *l, const char *program, char *const argv[], int out,
-    const char *log, pid_t *pid, struct hf_error *e)
+int
+hf_launch_child(struct hf_launch *l, const char *program, char *const argv[],
+    int out, const char *log, pid_t *pid, struct hf_error *e)
 {
 	char *path = hf_launch_path(l, log);
 	pid_t parent = getpid();
@@ -110,6 +109,30 @@ start(struct hf_launch *l, const char *program, char *const argv[], int out,
 	}
 	close(fd);
 out:
+	free(path);
+	return rc;
+}
+
+int
+hf_launch_and_wait(struct hf_launch *l, char *const argv[], const char *log,
+    struct hf_error *e)
+{
+	char *path = hf_launch_path(l, log);
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int rc, status = -1;
+	pid_t pid;
+
+	if (fd < 0) {
+		rc = hf_fail_errno(e, "%s", path);
+	} else {
+		rc = hf_launch_child(l, argv[0], argv, fd, log, &pid, e);
+		close(fd);
+		if (rc == 0)
+			waitpid(pid, &status, 0);
+		if (rc == 0 && status != 0)
+			rc = hf_fail(
+			    e, HF_EUNREACH, "%s failed: see %s", argv[0], path);
+	}
 	free(path);
 	return rc;
 }
@@ -170,18 +193,24 @@ hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_provider_options *o, struct hf_error *e)
 {
 	char seed[24], size[24], pause[24], self[] = "/proc/self/exe";
-	char *log = hf_launch_path(l, "payloads.jsonl");
+	char listen[] = "--listen", *log = hf_launch_path(l, "payloads.jsonl");
 	bool made = o->suite != NULL;
 	char *from = hf_xstrdup(made ? o->suite : o->conversations);
 	char *with = hf_xstrdup(made ? "" : o->manifest);
-	char *argv[] = { (char[]){ "continuitybench" }, (char[]){ "providers" },
-		(char[]){ "--with-parent" }, (char[]){ "--seed" }, seed,
-		(char[]){ "--log" }, log, (char[]){ "--chunk-ms" }, pause,
+	char *argv[16 + 2 * HF_MAX_LISTENERS] = { (char[]){ "continuitybench" },
+		(char[]){ "providers" }, (char[]){ "--with-parent" },
+		(char[]){ "--seed" }, seed, (char[]){ "--log" }, log,
+		(char[]){ "--chunk-ms" }, pause,
 		made ? (char[]){ "--suite" } : (char[]){ "--conversations" },
 		from, made ? (char[]){ "--size" } : (char[]){ "--manifest" },
-		made ? size : with, NULL };
+		made ? size : with };
+	unsigned n = 13;
 	int fds[2], rc;
 
+	for (unsigned i = 0; i < o->n_listen && i < HF_MAX_LISTENERS; i++) {
+		argv[n++] = listen;
+		argv[n++] = (char *)(uintptr_t)o->listen[i];
+	}
 	snprintf(seed, sizeof(seed), "%lu", o->seed);
 	snprintf(size, sizeof(size), "%lu", o->size);
 	snprintf(pause, sizeof(pause), "%u", s->chunk_ms);
@@ -190,7 +219,8 @@ hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
 		rc = hf_fail_errno(e, "pipe");
 		goto out;
 	}
-	rc = start(l, self, argv, fds[1], "providers.log", &l->providers, e);
+	rc = hf_launch_child(
+	    l, self, argv, fds[1], "providers.log", &l->providers, e);
 	close(fds[1]);
 	if (rc == 0)
 		rc = read_ready(l, s, fds[0], e);
@@ -225,7 +255,6 @@ write_config(struct hf_launch *l, const struct hf_suite *s,
 	return 0;
 }
 
-/* Beside this program, in ../sbin, or in PATH; caller frees. */
 static char *
 find_program(const char *name)
 {
@@ -243,6 +272,12 @@ find_program(const char *name)
 		free(path);
 	}
 	return hf_xstrdup(name);
+}
+
+char *
+hf_launch_program(const char *given, const char *name)
+{
+	return given == NULL ? find_program(name) : hf_xstrdup(given);
 }
 
 /* The address in the last "listen: ready addr=" of the daemon's log. */
@@ -305,8 +340,7 @@ hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
 {
 	char *conf = hf_launch_path(l, "holdfast.conf");
 	char *log = hf_launch_path(l, "holdfast.log");
-	char *program = o->program == NULL ? find_program("holdfast") :
-					     hf_xstrdup(o->program);
+	char *program = hf_launch_program(o->program, "holdfast");
 	char *argv[] = { program, (char[]){ "-c" }, conf, NULL };
 	int rc;
 
@@ -314,8 +348,8 @@ hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
 	setenv(HF_BENCH_KEY_ENV, "bench-key-of-no-value", 1);
 	rc = write_config(l, s, o, conf, e);
 	if (rc == 0)
-		rc =
-		    start(l, program, argv, -1, "holdfast.log", &l->gateway, e);
+		rc = hf_launch_child(
+		    l, program, argv, -1, "holdfast.log", &l->gateway, e);
 	if (rc == 0)
 		rc = await_gateway(l, log, e);
 	if (rc != 0)
@@ -349,8 +383,8 @@ run_ctl(struct hf_launch *l, bool help)
 	pid_t pid;
 
 	if (fd >= 0) {
-		if (start(l, program, help ? usage : verify, fd, "verify.log",
-			&pid, NULL) == 0)
+		if (hf_launch_child(l, program, help ? usage : verify, fd,
+			"verify.log", &pid, NULL) == 0)
 			waitpid(pid, &status, 0);
 		close(fd);
 	}

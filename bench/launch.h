@@ -27,6 +27,8 @@ struct hf_provider_options {
 	const char *suite; /* NULL: a published set: */
 	const char *conversations, *manifest;
 	unsigned long seed, size;
+	const char *const *listen; /* "NAME=ADDR:PORT", or the kernel's */
+	unsigned n_listen;
 };
 /* "continuitybench providers" with a log at DIR/payloads.jsonl.  's': the
  * suite that these options name. */
@@ -46,6 +48,26 @@ int hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
  * in DIR/verify.log: its exit status as of waitpid(), or -1: there is no such
  * program, or it has no such verb. */
 int hf_launch_verify(struct hf_launch *l);
+/* "continuitybench proxy" for the same suite, in the gateway's place. */
+int hf_launch_proxy(struct hf_launch *l, const struct hf_suite *s,
+    const struct hf_provider_options *o, unsigned patience_ms, const char *bug,
+    struct hf_error *e) HF_MUST_CHECK;
+
+/* --- for whoever starts a gateway of another kind --------------------------
+ */
+
+/* A child that ends with us; stderr goes to DIR/log, stdout to 'out' (-1:
+ * nowhere). */
+int hf_launch_child(struct hf_launch *l, const char *program,
+    char *const argv[], int out, const char *log, pid_t *pid,
+    struct hf_error *e) HF_MUST_CHECK;
+/* One that is waited for, with all that it says in DIR/log: 0, or that it
+ * failed. */
+int hf_launch_and_wait(struct hf_launch *l, char *const argv[], const char *log,
+    struct hf_error *e) HF_MUST_CHECK;
+/* 'given', or the program of this name beside this one, in ../sbin, or in
+ * PATH; caller frees. */
+char *hf_launch_program(const char *given, const char *name) HF_MUST_CHECK;
 /* Ends the gateway by TERM; its exit status, as from waitpid(). */
 int hf_launch_stop_gateway(struct hf_launch *l);
 /* Stops what runs; removes the directory unless it is kept. */

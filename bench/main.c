@@ -17,6 +17,10 @@ static const struct {
 } verbs[] = {
 	{ "run", "play a suite against a gateway and judge it", hf_cmd_run },
 	{ "providers", "serve the faithful providers alone", hf_cmd_providers },
+	{ "proxy", "serve the reference proxy, with a bug or without",
+	    hf_cmd_proxy },
+	{ "selftest", "does the benchmark catch and name seeded bugs?",
+	    hf_cmd_selftest },
 	{ "suites", "list the suites", hf_cmd_suites },
 };
 

@@ -32,6 +32,13 @@ libbench_a_SOURCES = \
 	bench/server.c bench/server.h bench/stats.c bench/stats.h \
 	bench/suite.c bench/suite.h bench/suite_paper.c \
 	bench/suite_published.c \
+	bench/bugs.c bench/bugs.def bench/bugs.h \
+	bench/child.c bench/child.h bench/cmd_proxy.c \
+	bench/cmd_selftest.c \
+	bench/fetch.c bench/fetch.h \
+	bench/launch_proxy.c bench/memory.c bench/memory.h \
+	bench/proxy.c bench/proxy.h \
+	bench/proxy_out.c \
 	bench/words.c bench/words.h
 BENCH_LIBS = libbench.a libbase.a $(EVENT_LIBS) $(CURL_LIBS) \
 	$(JANSSON_LIBS) $(SODIUM_LIBS) -lm

@@ -238,14 +238,18 @@ refuse(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
     json_t *body, json_t *entry, const struct hf_refusal *r)
 {
 	struct hf_job *j = rq->arg;
+	struct hf_str user = j->d->user(body);
 	json_t *view;
 
+	if (user.p != NULL)
+		json_object_set_new(
+		    entry, "user", json_stringn(user.p, user.size));
 	json_object_set_new(entry, "status", json_integer(r->status));
 	json_object_set_new(entry, "refused", json_string(r->message));
 	if (r->prefill) {
 		/* Only its last message is wrong: it is somebody's. */
 		view = j->d->view(body);
-		(void)choose_fault(p, l, j->d->user(body), view, true, entry);
+		(void)choose_fault(p, l, user, view, true, entry);
 		json_object_set_new(entry, "asked",
 		    json_string(hf_asked_name(HF_ASKED_PREFILL)));
 		json_decref(view);

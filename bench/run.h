@@ -17,6 +17,9 @@ struct hf_run_options {
 	unsigned long kill_ms; /* 0: nothing is killed */
 	double require;
 	bool full_history, stream, quiet, idempotency_key;
+	/* The reference proxy: */
+	bool proxy;
+	const char *bug;
 };
 
 /* Reads the command line over the defaults in 'o'; tells what is wrong with

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench/bugs.h"
 #include "bench/cmd.h"
 
 static const char usage[] =
@@ -48,6 +49,9 @@ static const char usage[] =
     "                         judged, payloads are not\n"
     "  --model M              to ask the endpoint for, default holdfast\n"
     "  --api-key-env VAR      variable with the endpoint's key\n"
+    "  --proxy                play against the reference proxy instead\n"
+    "  --bug NAME             ... with this bug; see \"continuitybench "
+    "proxy\"\n"
     "  --timeout-ms N         of one call, default 60000\n"
     "  --retries N            clients repeat a request whose connection was\n"
     "                         refused or broke up to N times, default 0\n"
@@ -94,7 +98,9 @@ enum {
 	OPT_MANIFEST,
 	OPT_RETRIES,
 	OPT_IDEMPOTENCY,
-	OPT_KILL
+	OPT_KILL,
+	OPT_PROXY,
+	OPT_BUG
 };
 
 static const struct option longopts[] = { { "suite", required_argument, NULL,
@@ -117,6 +123,8 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "idle-ms", required_argument, NULL, OPT_IDLE },
 	{ "target", required_argument, NULL, OPT_TARGET },
 	{ "model", required_argument, NULL, OPT_MODEL },
+	{ "proxy", no_argument, NULL, OPT_PROXY },
+	{ "bug", required_argument, NULL, OPT_BUG },
 	{ "api-key-env", required_argument, NULL, OPT_KEY },
 	{ "timeout-ms", required_argument, NULL, OPT_TIMEOUT },
 	{ "require", required_argument, NULL, OPT_REQUIRE },
@@ -177,6 +185,8 @@ text_option(struct hf_run_options *o, int c)
 		return &o->json;
 	case OPT_KEEP:
 		return &o->keep;
+	case OPT_BUG:
+		return &o->bug;
 	default:
 		return NULL;
 	}
@@ -222,6 +232,9 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 		return number(arg, 1, 3600000, &o->timeout_ms);
 	case OPT_REQUIRE:
 		return rate(arg, &o->require);
+	case OPT_PROXY:
+		o->proxy = true;
+		return true;
 	case OPT_QUIET:
 		o->quiet = true;
 		return true;
@@ -242,9 +255,16 @@ consistent(const struct hf_run_options *o)
 		wrong = "--suite or --conversations, not both";
 	else if (o->conversations != NULL && o->size != 0)
 		wrong = "--size is for suites, not for --conversations";
-	else if (o->kill_ms > 0 && o->target != NULL)
-		wrong = "--kill-workers kills what this program started: "
-			"not with --target";
+	else if (o->kill_ms > 0 && (o->target != NULL || o->proxy))
+		wrong = "--kill-workers kills the gateway's workers: not with "
+			"--target or --proxy";
+	else if (o->proxy && (o->target != NULL || o->conversations != NULL))
+		wrong = "--proxy knows suites only, and is its own target";
+	else if (o->bug != NULL && !o->proxy)
+		wrong = "--bug is the proxy's: with --proxy";
+	else if (o->bug != NULL && hf_bug_find(o->bug) == HF_BUG_COUNT)
+		wrong = "--bug: no such bug; see \"continuitybench proxy "
+			"--help\"";
 	if (wrong != NULL)
 		fprintf(stderr, "continuitybench: %s\n", wrong);
 	return wrong == NULL;

@@ -22,6 +22,7 @@ REGRESS_TESTS = \
 	tests/regress/23-fault-wall.t \
 	tests/regress/26-breaker.t \
 	tests/regress/27-take-up.t \
+	tests/regress/28-selftest.t \
 	tests/regress/16-leaks.t \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \
