@@ -34,8 +34,8 @@ last_user_message(struct hf_history *h)
 /* The history that this attempt's target must hear: from disk, or, for a
  * turn without a session, from the request. */
 static int
-load_history(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
-    struct hf_error *e)
+load_history(struct hf_turn *t, const struct hf_conf_target *target,
+    struct hf_arena *a, struct hf_history *h, struct hf_error *e)
 {
 	int rc;
 
@@ -49,8 +49,7 @@ load_history(struct hf_turn *t, struct hf_arena *a, struct hf_history *h,
 		h->item = t->in.draft.item;
 		h->n = t->in.draft.n;
 	}
-	/* The call that a dead worker had under way has not failed. */
-	if (t->n_attempt > (t->adopted ? 2 : 1) &&
+	if (target != t->in.route->target[t->plan.first] &&
 	    t->in.route->failover_payload == HF_PAYLOAD_LAST_USER)
 		last_user_message(h);
 	return 0;
@@ -176,7 +175,7 @@ turn_build(struct hf_turn *t, const struct hf_conf_target *target,
 	int rc;
 
 	hf_arena_init(&arena, HISTORY_MAX);
-	rc = load_history(t, &arena, &h, e);
+	rc = load_history(t, target, &arena, &h, e);
 	if (rc == 0 && t->started)
 		rc = add_partial(t, &arena, &h, &in, e);
 	if (rc < 0) {
