@@ -6,87 +6,23 @@ what clients notice is a pause of some milliseconds.
 HF_CAMPAIGN_TURNS, HF_CAMPAIGN_KILLS and HF_CAMPAIGN_CONNECTIONS set other
 sizes, HF_CAMPAIGN_HANDOVER=off shows what it is like without; HF_TEST_LONG
 plays 100,000 turns with 20,000 kills, at 40 and at 120 connections."""
-import json
 import os
-import sqlite3
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
+import campaign as tool
 import tap
-from daemon import Config, Daemon
 
-TOOL = os.path.join(os.environ["HF_BUILDDIR"], "tests", "crash", "campaign")
 LONG = bool(os.environ.get("HF_TEST_LONG"))
 TURNS = int(os.environ.get("HF_CAMPAIGN_TURNS", 100000 if LONG else 1000))
 KILLS = int(os.environ.get("HF_CAMPAIGN_KILLS", 20000 if LONG else 500))
 CONNECTIONS = [int(x) for x in os.environ.get(
     "HF_CAMPAIGN_CONNECTIONS", "40 120" if LONG else "40").split()]
-# Milliseconds between kills; a slower build's workers need longer to start.
-FROM, TO = (int(ms * tap.SCALE) for ms in (8, 100))
-LIMIT = 60 + 2 * KILLS * (FROM + TO) / 2000 / tap.SCALE + TURNS / 50
-
-
-class Provider:
-    dialect = "openai"
-
-    def __init__(self):
-        self.proc = subprocess.Popen([TOOL, "provider"],
-                                     stdin=subprocess.PIPE,
-                                     stdout=subprocess.PIPE)
-        self.base_url = "http://127.0.0.1:%d/v1" % int(
-            self.proc.stdout.readline())
-
-    def end(self):
-        """What it saw."""
-        out, _ = self.proc.communicate(timeout=20)
-        return json.loads(out)
-
-    def close(self):
-        if self.proc.poll() is None:
-            self.proc.kill()
-            self.proc.wait()
-
-
-def make(t, **gateway):
-    p = Provider()
-    t.cleanup(p.close)
-    conf = Config(workers=4, log_level="info", **gateway)
-    conf.provider("a", p, first_token_ms=30000, idle_ms=30000,
-                  total_ms=110000, prefill="plain")
-    conf.route("m", ["a/m"], deadline_ms=120000, max_retries=5)
-    d = Daemon(conf)
-    t.cleanup(d.destroy)
-    return d.start(), p
+LIMIT = tool.limit(KILLS, TURNS)
 
 
 def play(d, name, **options):
-    """Run the callers; what they report, and their turns: {session: [fate]}."""
-    out = os.path.join(d.dir, name + ".tsv")
-    words = [TOOL, "play", "-p", str(d.addr[1]), "-m", str(d.proc.pid),
-             "-n", name, "-o", out, "-K", "%d-%d" % (FROM, TO)]
-    for key, value in options.items():
-        words += ["-" + key, str(value)]
-    got = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True,
-                                    timeout=LIMIT * tap.SCALE).stdout)
-    turns = {}
-    with open(out, encoding="ascii") as f:
-        for line in f:
-            session, number, fate, stage = line.split()
-            turns.setdefault(session, []).append(fate)
-    return got, turns
-
-
-def stored(d):
-    """{session: [state of each turn, in order]}"""
-    db = sqlite3.connect("file:%s?mode=ro" % d.db_path, uri=True)
-    out = {}
-    for name, state in db.execute(
-            "SELECT s.name, t.state FROM session s JOIN turn t"
-            " ON t.session = s.id ORDER BY s.id, t.seq"):
-        out.setdefault(name, []).append(state)
-    db.close()
-    return out
+    return tool.play(d, name, LIMIT * tap.SCALE, **options)
 
 
 COMPLETE = 3	# store/store.h
@@ -121,7 +57,7 @@ def say(t, name, r):
 def campaign(t, connections):
     # What others do here meanwhile stretches what we measure.
     busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    d, p = make(t, handover=os.environ.get("HF_CAMPAIGN_HANDOVER", "on"))
+    d, p = tool.make(t, handover=os.environ.get("HF_CAMPAIGN_HANDOVER", "on"))
     calm, turns = play(d, "calm", t=5 * connections, c=connections)
     say(t, "without kills", calm)
     t.eq(calm["exact"], calm["turns"], "turns that are exact without kills")
@@ -147,7 +83,7 @@ def campaign(t, connections):
         t.eq(x["corrupt"], 0, "corrupt answers")
         t.eq(x["truncated"], 0, "truncated answers")
     t.eq(saw["violations"], 0, "requests that were not the conversation")
-    compare(t, turns, stored(d))
+    compare(t, turns, tool.stored(d))
     kills = r["kills"] + after["kills"]
     bad = sum(x[what] for x in (r, after) for what in ("error", "broken"))
     t.diag("errors and broken connections: %d, %.1f per 1,000 kills" % (

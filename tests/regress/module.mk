@@ -1,5 +1,6 @@
 # Tests of the built programs; each runs its own daemon and providers.
 EXTRA_DIST += tests/run.sh .ci/run \
+	tests/harness/campaign.py \
 	tests/harness/client.py tests/harness/ctl.py tests/harness/daemon.py \
 	tests/harness/dialect.py tests/harness/provider.py \
 	tests/harness/stalls.py \
@@ -29,6 +30,7 @@ REGRESS_TESTS = \
 	tests/crash/22-fault-points.t tests/crash/23-hung-worker.t \
 	tests/crash/24-hedge-kill.t tests/crash/25-breaker-kill.t \
 	tests/crash/30-handover.t tests/crash/31-heirs.t \
-	tests/crash/32-adopt.t
+	tests/crash/32-adopt.t \
+	tests/crash/33-flat.t
 TESTS += $(REGRESS_TESTS)
 EXTRA_DIST += $(REGRESS_TESTS)
