@@ -322,9 +322,17 @@ anthropic_failure(int status, struct hf_refusal *r)
 	    "Injected: internal server error");
 }
 
+static bool
+anthropic_is_path(struct hf_str path)
+{
+	return hf_str_is(path, "/v1/messages");
+}
+
 const struct hf_bench_dialect hf_bench_anthropic = {
 	.name = "anthropic",
-	.path = "/v1/messages",
+	.is_path = anthropic_is_path,
+	.model = hf_body_model,
+	.streams = hf_body_streams,
 	.check = hf_anthropic_check,
 	.view = anthropic_view,
 	.tools = anthropic_tools,

@@ -22,7 +22,8 @@
 static const char usage[] =
     "usage: continuitybench providers [options]\n"
     "Serve the faithful providers until SIGTERM.  Each listener speaks the\n"
-    "openai dialect at /v1/chat/completions and anthropic at /v1/messages.\n"
+    "openai dialect at /v1/chat/completions, anthropic at /v1/messages and\n"
+    "gemini at /v1beta/models/MODEL:generateContent (and the same streamed).\n"
     "Prints \"provider NAME http://ADDRESS:PORT\" for each, then \"ready\".\n"
     "\n"
     "  --listen NAME=ADDR:PORT  repeat; default: those of the suite "
@@ -38,13 +39,14 @@ static const char usage[] =
     "  --no-faults              never fail\n"
     "  --log FILE               append each payload as a line of JSON\n"
     "  --chunk-ms N             pause between deltas of a stream (default 0)\n"
+    "  --alarm-fd N             write where alarms of the manifest are there\n"
     "  --with-parent            end when the parent process ends\n";
 
 struct options {
 	const char *listen[8];
 	unsigned n_listen;
 	const char *suite, *conversations, *manifest, *log;
-	unsigned long seed, size, chunk_ms;
+	unsigned long seed, size, chunk_ms, alarm_fd;
 	bool no_faults, with_parent;
 };
 
@@ -58,6 +60,7 @@ enum {
 	OPT_CONVERSATIONS,
 	OPT_LOG,
 	OPT_CHUNK_MS,
+	OPT_ALARM,
 	OPT_WITH_PARENT,
 	OPT_HELP
 };
@@ -72,6 +75,7 @@ static const struct option longopts[] = { { "listen", required_argument, NULL,
 	{ "no-faults", no_argument, NULL, OPT_NO_FAULTS },
 	{ "log", required_argument, NULL, OPT_LOG },
 	{ "chunk-ms", required_argument, NULL, OPT_CHUNK_MS },
+	{ "alarm-fd", required_argument, NULL, OPT_ALARM },
 	{ "with-parent", no_argument, NULL, OPT_WITH_PARENT },
 	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
 
@@ -124,6 +128,10 @@ parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_CHUNK_MS:
 			ok = parse_number(optarg, &o->chunk_ms);
+			break;
+		case OPT_ALARM:
+			ok = parse_number(optarg, &o->alarm_fd) &&
+			    o->alarm_fd > 2 && o->alarm_fd < 1024;
 			break;
 		case OPT_WITH_PARENT:
 			o->with_parent = true;
@@ -197,7 +205,8 @@ serve(const struct options *o, const struct hf_suite *suite,
 	struct hf_providers_conf conf = { .suite = suite,
 		.manifest = manifest,
 		.log = log,
-		.chunk_ms = (unsigned)o->chunk_ms };
+		.chunk_ms = (unsigned)o->chunk_ms,
+		.alarm_fd = (int)o->alarm_fd };
 	struct event *term, *intr;
 	struct hf_providers *p;
 	int rc;

@@ -1,5 +1,5 @@
 /*
- * What both dialects of the faithful providers need.  Pure.
+ * What all dialects of the faithful providers need.  Pure.
  */
 #include <config.h>
 
@@ -19,6 +19,8 @@ hf_refuse(struct hf_refusal *r, int status, const char *type, const char *code,
 
 	r->status = status;
 	r->prefill = false;
+	r->hint = HF_HINT_NONE;
+	r->retry_ms = 0;
 	snprintf(r->type, sizeof(r->type), "%s", type);
 	snprintf(r->code, sizeof(r->code), "%s", code == NULL ? "" : code);
 	snprintf(r->param, sizeof(r->param), "%s", param == NULL ? "" : param);
@@ -26,6 +28,20 @@ hf_refuse(struct hf_refusal *r, int status, const char *type, const char *code,
 	vsnprintf(r->message, sizeof(r->message), fmt, ap);
 	va_end(ap);
 	return -1;
+}
+
+struct hf_str
+hf_body_model(const struct hf_bench_headers *h, json_t *body)
+{
+	(void)h;
+	return hf_json_str(json_object_get(body, "model"));
+}
+
+bool
+hf_body_streams(const struct hf_bench_headers *h, json_t *body)
+{
+	(void)h;
+	return json_is_true(json_object_get(body, "stream"));
 }
 
 const char *

@@ -1,5 +1,5 @@
 /*
- * The two protocols that the faithful providers speak, from the server's
+ * The protocols that the faithful providers speak, from the server's
  * side: strict checks that refuse what the real service refuses, the view of
  * a request's messages, and the bytes of an answer.  Pure.
  */
@@ -21,16 +21,19 @@ struct hf_refusal {
 	char param[80]; /* "": null */
 	char message[256];
 	bool prefill; /* it is the assistant's last message that is refused */
+	enum hf_hint hint; /* how it is told when to ask again: ... */
+	unsigned retry_ms; /* in so long; 0: not told */
 };
 
 /* Fills 'r' and returns -1.  'code' and 'param' may be NULL. */
 int hf_refuse(struct hf_refusal *r, int status, const char *type,
     const char *code, const char *param, const char *fmt, ...) HF_PRINTF(6, 7);
 
-/* The headers that a check looks at; .p NULL: absent. */
+/* What a check looks at beside the body; .p NULL: absent. */
 struct hf_bench_headers {
 	struct hf_str authorization, x_api_key, anthropic_version;
-	struct hf_str content_type;
+	struct hf_str content_type, x_goog_api_key;
+	struct hf_str path, query;
 };
 
 struct hf_reply {
@@ -41,11 +44,15 @@ struct hf_reply {
 	bool usage; /* stream_options.include_usage */
 	unsigned input_tokens, output_tokens;
 	struct hf_split split; /* where deltas of a stream are to end */
+	bool array;	       /* gemini's stream without alt=sse */
 };
 
 struct hf_bench_dialect {
 	const char *name; /* "openai" */
-	const char *path; /* "/v1/chat/completions" */
+	bool (*is_path)(struct hf_str path);
+	/* What is asked for, and whether as a stream. */
+	struct hf_str (*model)(const struct hf_bench_headers *h, json_t *body);
+	bool (*streams)(const struct hf_bench_headers *h, json_t *body);
 	/* 0, or -1 with 'r' filled.  Checks of headers come first. */
 	int (*check)(const struct hf_bench_headers *h, json_t *body,
 	    struct hf_refusal *r);
@@ -60,14 +67,21 @@ struct hf_bench_dialect {
 	/* The error that stands for an HTTP status. */
 	void (*failure)(int status, struct hf_refusal *r);
 };
-extern const struct hf_bench_dialect hf_bench_openai, hf_bench_anthropic;
+extern const struct hf_bench_dialect hf_bench_openai, hf_bench_anthropic,
+    hf_bench_gemini;
 
 int hf_openai_check(
     const struct hf_bench_headers *h, json_t *body, struct hf_refusal *r);
 int hf_anthropic_check(
     const struct hf_bench_headers *h, json_t *body, struct hf_refusal *r);
+int hf_gemini_check(
+    const struct hf_bench_headers *h, json_t *body, struct hf_refusal *r);
 
-/* --- help for both ------------------------------------------------------ */
+/* --- help for all ------------------------------------------------------- */
+
+/* Where the body tells it. */
+struct hf_str hf_body_model(const struct hf_bench_headers *h, json_t *body);
+bool hf_body_streams(const struct hf_bench_headers *h, json_t *body);
 
 /* First key of 'o' that is not in the NULL-ended list, or NULL. */
 const char *hf_unknown_key(json_t *o, const char *const *known);

@@ -26,7 +26,8 @@ struct judge {
 	struct hf_plays *plays;
 	struct hf_counts *n;
 	struct hf_bleed *bleed;
-	json_t *by_user; /* end user's id -> index of play */
+	json_t *by_user;   /* end user's id -> index of play */
+	json_t *by_canary; /* the same by its mark */
 	json_t *examples;
 	struct turn (*turn)[HF_MAX_TURNS]; /* per play */
 };
@@ -100,7 +101,7 @@ count_failure(struct hf_tally *n, struct turn *t, json_t *entry)
 	enum hf_cut_phase phase;
 
 	if (name == NULL || hf_fault_parse(name, &kind) != 0 ||
-	    kind == HF_FAULT_NONE)
+	    kind == HF_FAULT_NONE || kind == HF_FAULT_ALARM)
 		return false;
 	n->failures++;
 	n->by_kind[kind]++;
@@ -110,7 +111,7 @@ count_failure(struct hf_tally *n, struct turn *t, json_t *entry)
 		t->ended |= phase == HF_PHASE_FINISH;
 	}
 	t->said |= json_integer_value(json_object_get(entry, "sent")) > 0;
-	return kind != HF_FAULT_SLOW;
+	return !hf_fault_is_harmless(kind);
 }
 
 static void
@@ -151,13 +152,33 @@ is_to_refuse(json_t *entry)
 	    hf_model_refuses(hf_json_str(json_object_get(entry, "model")));
 }
 
+/* The index of the play whose mark stands in the system message, or NULL: not
+ * every protocol has a place for the end user's id. */
+static json_t *
+find_marked(struct judge *j, json_t *entry)
+{
+	json_t *first = json_array_get(json_object_get(entry, "messages"), 0);
+	struct hf_str text = hf_view_text(first);
+	char canary[HF_CANARY_SIZE] = "";
+	const char *at;
+
+	if (!hf_view_has_role(first, "system"))
+		return NULL;
+	at = memmem(
+	    text.p, text.size, HF_CANARY_START, sizeof(HF_CANARY_START) - 1);
+	if (at == NULL)
+		return NULL;
+	snprintf(canary, sizeof(canary), "%s", at);
+	return json_object_get(j->by_canary, canary);
+}
+
 /* The play that a request is of, or NULL. */
 static struct hf_play *
 find_play(struct judge *j, json_t *entry)
 {
 	struct hf_str user = hf_json_str(json_object_get(entry, "user"));
-	json_t *index =
-	    user.p == NULL ? NULL : json_object_get(j->by_user, user.p);
+	json_t *index = user.p == NULL ? find_marked(j, entry) :
+					 json_object_get(j->by_user, user.p);
 
 	return index == NULL ? NULL :
 			       &j->plays->play[json_integer_value(index)];
@@ -328,18 +349,23 @@ hf_judge_log(const struct hf_play_conf *conf, struct hf_plays *plays,
 		.n = n,
 		.bleed = hf_bleed_new(conf->suite),
 		.by_user = json_object(),
+		.by_canary = json_object(),
 		.examples = examples };
 	int rc;
 
 	j.turn = hf_xcalloc(plays->n_play, sizeof(*j.turn));
-	for (unsigned i = 0; i < plays->n_play; i++)
+	for (unsigned i = 0; i < plays->n_play; i++) {
 		json_object_set_new(
 		    j.by_user, plays->play[i].user, json_integer(i));
+		json_object_set_new(
+		    j.by_canary, plays->play[i].canary, json_integer(i));
+	}
 	rc = read_log(&j, path, e);
 	for (unsigned i = 0; rc == 0 && i < plays->n_play; i++)
 		judge_failovers(&j, &plays->play[i]);
 	free(j.turn);
 	json_decref(j.by_user);
+	json_decref(j.by_canary);
 	hf_bleed_free(j.bleed);
 	return rc;
 }

@@ -22,7 +22,10 @@ libbench_a_SOURCES = \
 	bench/suite_failback.c bench/suite_oblique.c bench/suite_updates.c \
 	bench/client.c bench/client.h \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
-	bench/dialect.c bench/dialect.h bench/judge.c bench/judge.h \
+	bench/dialect.c bench/dialect.h bench/faults.c bench/faults.h \
+	bench/gemini.c bench/gemini.h bench/check_gemini.c \
+	bench/check_gemini_tools.c bench/job_fail.c \
+	bench/judge.c bench/judge.h \
 	bench/killer.c bench/killer.h bench/launch.c bench/launch.h \
 	bench/manifest.c bench/manifest.h bench/openai.c \
 	bench/play.c bench/play.h \

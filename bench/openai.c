@@ -271,9 +271,17 @@ openai_failure(int status, struct hf_refusal *r)
 	}
 }
 
+static bool
+openai_is_path(struct hf_str path)
+{
+	return hf_str_is(path, "/v1/chat/completions");
+}
+
 const struct hf_bench_dialect hf_bench_openai = {
 	.name = "openai",
-	.path = "/v1/chat/completions",
+	.is_path = openai_is_path,
+	.model = hf_body_model,
+	.streams = hf_body_streams,
 	.check = hf_openai_check,
 	.view = openai_view,
 	.tools = openai_tools,

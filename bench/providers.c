@@ -6,13 +6,18 @@
 
 #include "bench/providers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "bench/faults.h"
 #include "bench/job.h"
 #include "bench/resume.h"
+
+/* How long connections are refused after one was, unless it is told. */
+#define REFUSED_MS 1000
 
 struct listener {
 	struct hf_providers *p;
@@ -24,12 +29,13 @@ struct listener {
 struct hf_providers {
 	struct hf_providers_conf conf;
 	struct listener *listeners;
+	struct hf_faults *faults;
 	json_t *attempts; /* "provider|user|turn" -> count */
 	uint64_t serial;  /* of requests; makes ids unique */
 };
 
 static const struct hf_bench_dialect *const dialects[] = { &hf_bench_openai,
-	&hf_bench_anthropic };
+	&hf_bench_anthropic, &hf_bench_gemini };
 
 /* --- what the request is ------------------------------------------------- */
 
@@ -90,6 +96,7 @@ choose_fault(struct hf_providers *p, const struct listener *l,
 	const struct hf_conv *c = find_conv(p->conf.suite, view, user);
 	struct hf_fault_query q = {
 		.provider = hf_str(l->name),
+		.model = hf_json_str(json_object_get(entry, "model")),
 		.last_user = hf_view_last_user(view),
 		.turn = (int)user_messages(view) - 1,
 	};
@@ -120,7 +127,9 @@ choose_fault(struct hf_providers *p, const struct listener *l,
 	json_object_set_new(entry, "turn", json_integer(q.turn));
 	json_object_set_new(entry, "attempt", json_integer(q.attempt));
 	json_object_set(entry, "messages", view);
-	return hf_manifest_match(p->conf.manifest, &q);
+	if (refused)
+		return (struct hf_bench_fault){ .kind = HF_FAULT_NONE };
+	return hf_faults_choose(p->faults, &q, hf_now_us());
 }
 
 static void
@@ -148,22 +157,28 @@ tokens(struct hf_str s)
 }
 
 static void
-render(struct hf_job *j, json_t *body, const struct hf_answer *a)
+render(struct hf_job *j, json_t *body, const char *model,
+    const struct hf_answer *a)
 {
+	static char nothing_text[] = "";
+	static const struct hf_answer nothing = { nothing_text, NULL };
 	json_t *opts = json_object_get(body, "stream_options");
 	struct hf_reply r = {
 		.id_tail = j->id,
-		.model = json_string_value(json_object_get(body, "model")),
+		.model = model,
 		.created_s = time(NULL),
 		.answer = a,
 		.usage = json_is_true(json_object_get(opts, "include_usage")),
 		.output_tokens = tokens(hf_str(a->text)),
 		.split = hf_stream_split(a, &j->fault),
+		.array = j->array,
 	};
 	struct hf_buf in;
 
+	if (j->fault.kind == HF_FAULT_EMPTY)
+		r.answer = &nothing;
 	hf_buf_init(&in, HF_BUF_NOCAP);
-	hf_buf_json(&in, json_object_get(body, "messages"));
+	hf_buf_json(&in, body);
 	r.input_tokens = tokens(hf_buf_str(&in));
 	hf_buf_free(&in);
 	if (!j->streaming) {
@@ -185,8 +200,7 @@ static void
 log_answer(const struct hf_job *j, const struct hf_resumed *r, json_t *entry)
 {
 	int status = hf_fault_status(j->fault.kind);
-	bool whole =
-	    j->fault.kind == HF_FAULT_NONE || j->fault.kind == HF_FAULT_SLOW;
+	bool whole = hf_fault_is_harmless(j->fault.kind);
 
 	json_object_set_new(
 	    entry, "fault", json_string(hf_fault_name(j->fault.kind)));
@@ -215,16 +229,27 @@ answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 {
 	struct hf_job *j = rq->arg;
 	json_t *view = j->d->view(body), *tools = j->d->tools(body);
+	json_t *model = json_object_get(entry, "model");
 	struct hf_resumed r;
 
-	j->streaming = json_is_true(json_object_get(body, "stream"));
+	j->streaming = json_is_true(json_object_get(entry, "stream"));
+	j->array = j->d == &hf_bench_gemini &&
+	    (rq->query.p == NULL ||
+		memmem(rq->query.p, rq->query.size, "alt=sse", 7) == NULL);
 	j->chunk_ms = p->conf.chunk_ms;
+	j->alarm_fd = p->conf.alarm_fd;
 	j->fault = choose_fault(p, l, j->d->user(body), view, false, entry);
+	if (j->fault.kind == HF_FAULT_REFUSED)
+		hf_server_refuse(l->server,
+		    j->fault.delay_ms > 0 ? j->fault.delay_ms : REFUSED_MS);
 	hf_answer_resume(&r, view, tools,
 	    p->conf.suite == NULL ? NULL : p->conf.suite->lore,
-	    hf_json_str(json_object_get(body, "model")));
-	render(j, body, &r.answer);
+	    hf_json_str(model));
+	render(j, body, json_string_value(model), &r.answer);
 	log_answer(j, &r, entry);
+	if (j->fault.kind == HF_FAULT_ALARM)
+		snprintf(j->user, sizeof(j->user), "%.*s",
+		    HF_STR_ARG(j->d->user(body)));
 	hf_answer_free(&r.answer);
 	json_decref(view);
 	json_decref(tools);
@@ -268,16 +293,23 @@ on_call(
 		.x_api_key = hf_sreq_header(rq, "x-api-key"),
 		.anthropic_version = hf_sreq_header(rq, "anthropic-version"),
 		.content_type = hf_sreq_header(rq, "Content-Type"),
+		.x_goog_api_key = hf_sreq_header(rq, "x-goog-api-key"),
+		.path = rq->path,
+		.query = rq->query,
 	};
 	json_t *body = json_loadb(rq->body.p, rq->body.size,
 	    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	json_t *entry = json_pack("{s:I,s:s,s:s}", "t_us",
 	    (json_int_t)hf_wall_us(), "provider", l->name, "dialect", d->name);
+	struct hf_str model = d->model(&h, body);
 	struct hf_refusal r;
 
 	hf_job_new(rq, d, ++p->serial);
-	json_object_set(entry, "model", json_object_get(body, "model"));
-	json_object_set(entry, "stream", json_object_get(body, "stream"));
+	if (model.p != NULL)
+		json_object_set_new(
+		    entry, "model", json_stringn(model.p, model.size));
+	json_object_set_new(
+	    entry, "stream", json_boolean(d->streams(&h, body)));
 	if (d->check(&h, body, &r) != 0)
 		refuse(p, l, rq, body, entry, &r);
 	else
@@ -292,7 +324,7 @@ on_request(void *arg, struct hf_sreq *rq)
 	struct listener *l = arg;
 
 	for (unsigned i = 0; i < hf_countof(dialects); i++) {
-		if (!hf_str_is(rq->path, dialects[i]->path))
+		if (!dialects[i]->is_path(rq->path))
 			continue;
 		if (!hf_str_is(rq->method, "POST")) {
 			hf_sreq_reply(rq, 405, "Allow: POST\r\n", "text/plain",
@@ -324,6 +356,7 @@ hf_providers_new(const struct hf_providers_conf *c)
 
 	p->conf = *c;
 	p->attempts = json_object();
+	p->faults = hf_faults_new(c->manifest);
 	return p;
 }
 
@@ -347,6 +380,14 @@ hf_providers_listen(struct hf_providers *p, const char *spec, unsigned *port,
 		return rc;
 	}
 	*port = hf_server_port(l->server);
+	for (unsigned i = 0; i < p->conf.manifest->n_row; i++) {
+		const struct hf_fault_row *r = &p->conf.manifest->row[i];
+
+		if (hf_fault_row_is_dead(r) &&
+		    (r->provider[0] == '\0' ||
+			strcmp(r->provider, l->name) == 0))
+			hf_server_refuse(l->server, 0);
+	}
 	l->next = p->listeners;
 	p->listeners = l;
 	return 0;
@@ -365,5 +406,6 @@ hf_providers_free(struct hf_providers *p)
 		free(l);
 	}
 	json_decref(p->attempts);
+	hf_faults_free(p->faults);
 	free(p);
 }

@@ -23,6 +23,7 @@ struct hf_providers_conf {
 	const struct hf_manifest *manifest; /* borrowed */
 	FILE *log;			    /* JSON lines, or NULL */
 	unsigned chunk_ms;		    /* between deltas of a stream */
+	int alarm_fd; /* "USER PORT" lines of alarms go there; 0: nowhere */
 };
 
 struct hf_providers *hf_providers_new(const struct hf_providers_conf *c);

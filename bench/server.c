@@ -23,6 +23,8 @@
 
 #include "base/check.h"
 
+#define BACKLOG 4096
+#define LISTEN_FLAGS (LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC)
 #define MAX_HEAD (64 * 1024)
 #define MAX_BODY ((size_t)64 * 1024 * 1024)
 
@@ -55,7 +57,11 @@ struct conn {
 
 struct hf_server {
 	struct event_base *base;
-	struct evconnlistener *listener;
+	struct evconnlistener *listener; /* NULL: refuses */
+	struct event *resume;
+	int fd; /* keeps the port meanwhile */
+	struct sockaddr_storage addr;
+	socklen_t addr_len;
 	hf_sreq_fn fn;
 	void *arg;
 	unsigned port;
@@ -156,6 +162,20 @@ head_value(const char *head, const char *name)
 	return HF_STR_NONE;
 }
 
+unsigned
+hf_sreq_port(struct hf_sreq *rq)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof(ss);
+
+	if (getpeername(bufferevent_getfd(conn_of(rq)->bev),
+		(struct sockaddr *)&ss, &len) != 0)
+		return 0;
+	return ss.ss_family == AF_INET6 ?
+	    ntohs(((struct sockaddr_in6 *)&ss)->sin6_port) :
+	    ntohs(((struct sockaddr_in *)&ss)->sin_port);
+}
+
 struct hf_str
 hf_sreq_header(struct hf_sreq *rq, const char *name)
 {
@@ -195,6 +215,11 @@ parse_head(struct conn *c)
 		return false;
 	c->rq.method = (struct hf_str){ c->head, (size_t)(sp1 - c->head) };
 	c->rq.path = (struct hf_str){ sp1 + 1, strcspn(sp1 + 1, " ?") };
+	c->rq.query = HF_STR_NONE;
+	if (c->rq.path.p[c->rq.path.size] == '?')
+		c->rq.query =
+		    (struct hf_str){ c->rq.path.p + c->rq.path.size + 1,
+			    strcspn(c->rq.path.p + c->rq.path.size + 1, " ") };
 	v = head_value(c->head, "Connection");
 	c->close_after =
 	    (v.size == 5 && strncasecmp(v.p, "close", 5) == 0) || sp2[8] == '0';
@@ -385,13 +410,16 @@ status_text(int status)
 		{ 200, "OK" },
 		{ 400, "Bad Request" },
 		{ 401, "Unauthorized" },
+		{ 403, "Forbidden" },
 		{ 404, "Not Found" },
 		{ 405, "Method Not Allowed" },
+		{ 408, "Request Timeout" },
 		{ 413, "Content Too Large" },
 		{ 429, "Too Many Requests" },
 		{ 500, "Internal Server Error" },
 		{ 502, "Bad Gateway" },
 		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
 	};
 
 	for (unsigned i = 0; i < hf_countof(t); i++)
@@ -506,6 +534,42 @@ parse_addr(const char *addr, struct sockaddr_storage *ss, int *len)
 	return true;
 }
 
+static void
+on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_server *s = arg;
+
+	(void)fd;
+	(void)what;
+	s->listener = evconnlistener_new(
+	    s->base, on_accept, s, LISTEN_FLAGS, BACKLOG, s->fd);
+	HF_CHECK(s->listener != NULL);
+	s->fd = -1;
+}
+
+void
+hf_server_refuse(struct hf_server *s, unsigned ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000,
+		.tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+	int one = 1;
+
+	if (s->listener != NULL) {
+		evconnlistener_free(s->listener);
+		s->listener = NULL;
+		s->fd = socket(s->addr.ss_family,
+		    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		HF_CHECK(s->fd >= 0);
+		setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		/* Bound but not listening: nobody else gets the port. */
+		HF_CHECK(
+		    bind(s->fd, (struct sockaddr *)&s->addr, s->addr_len) == 0);
+	}
+	event_del(s->resume);
+	if (ms > 0)
+		event_add(s->resume, &tv);
+}
+
 int
 hf_server_new(struct hf_server **out, struct event_base *base, const char *addr,
     hf_sreq_fn fn, void *arg, struct hf_error *e)
@@ -522,9 +586,10 @@ hf_server_new(struct hf_server **out, struct event_base *base, const char *addr,
 	s->base = base;
 	s->fn = fn;
 	s->arg = arg;
+	s->fd = -1;
 	s->listener = evconnlistener_new_bind(base, on_accept, s,
-	    LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_EXEC,
-	    4096, (struct sockaddr *)&ss, len);
+	    LISTEN_FLAGS | LEV_OPT_REUSEABLE, BACKLOG, (struct sockaddr *)&ss,
+	    len);
 	if (s->listener == NULL) {
 		free(s);
 		return hf_fail_errno(e, "listen at %s", addr);
@@ -534,6 +599,10 @@ hf_server_new(struct hf_server **out, struct event_base *base, const char *addr,
 		s->port = ss.ss_family == AF_INET6 ?
 		    ntohs(((struct sockaddr_in6 *)&ss)->sin6_port) :
 		    ntohs(((struct sockaddr_in *)&ss)->sin_port);
+	s->addr = ss;
+	s->addr_len = slen;
+	s->resume = evtimer_new(base, on_resume, s);
+	HF_CHECK(s->resume != NULL);
 	*out = s;
 	return 0;
 }
@@ -549,7 +618,11 @@ hf_server_free(struct hf_server *s)
 {
 	if (s == NULL)
 		return;
-	evconnlistener_free(s->listener);
+	if (s->listener != NULL)
+		evconnlistener_free(s->listener);
+	else
+		close(s->fd);
+	event_free(s->resume);
 	while (s->conns != NULL)
 		conn_free(s->conns);
 	free(s);

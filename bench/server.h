@@ -18,12 +18,19 @@ struct hf_server;
 /* One request, read whole.  Valid until one of the ending calls below, or
  * until 'gone' was called because the client closed first. */
 struct hf_sreq {
-	struct hf_str method, path; /* path without query */
+	struct hf_str method, path; /* path without query, */
+	struct hf_str query;	    /* ... which is here; or none */
 	struct hf_str body;
 	void *arg;			  /* the handler's own */
 	void (*gone)(struct hf_sreq *rq); /* or NULL */
 };
 
+/* Refuse connections for so long (0: for good), but keep the port; what is
+ * open stays so. */
+void hf_server_refuse(struct hf_server *s, unsigned ms);
+
+/* The client's port, or 0. */
+unsigned hf_sreq_port(struct hf_sreq *rq);
 /* The value of a header in any case; .p NULL: absent. */
 struct hf_str hf_sreq_header(struct hf_sreq *rq, const char *name);
 

@@ -156,6 +156,7 @@ hf_stream_cut(const struct hf_stream *s, const struct hf_bench_fault *f,
 	switch (f->phase) {
 	case HF_PHASE_HEADERS:
 	case HF_PHASE_ROLE:
+	case HF_PHASE_RECEIVED:
 	case HF_PHASE_COUNT:
 		break;
 	case HF_PHASE_CHUNKS:
@@ -180,8 +181,9 @@ hf_stream_cut(const struct hf_stream *s, const struct hf_bench_fault *f,
 		break;
 	case HF_PHASE_CONTENT:
 	case HF_PHASE_FINISH:
+	case HF_PHASE_DONE:
 		c.pieces = s->n_piece;
-		c.finish = f->phase == HF_PHASE_FINISH;
+		c.finish = f->phase != HF_PHASE_CONTENT;
 		break;
 	}
 	for (unsigned i = 0; i < c.pieces; i++)

@@ -238,7 +238,7 @@ hf_suite_canary(const struct hf_suite *s, unsigned system, unsigned run,
 	uint64_t h = hf_rng_mix(hf_rng_mix(s->seed + 1) ^
 	    ((uint64_t)system << 48 | (uint64_t)run << 24 | conv));
 
-	memcpy(out, "CB-", 3);
+	memcpy(out, HF_CANARY_START, 3);
 	for (unsigned i = 3; i < HF_CANARY_SIZE - 1; i++, h >>= 5)
 		out[i] = alphabet[h & 31];
 	out[HF_CANARY_SIZE - 1] = '\0';

@@ -169,6 +169,7 @@ bool hf_conv_is_to_fail(const struct hf_conv *c, unsigned turn);
 /* Index of a listener of this name, or -1. */
 int hf_suite_listener(const struct hf_suite *s, struct hf_str name);
 
+#define HF_CANARY_START "CB-"
 #define HF_CANARY_SIZE 16
 /* "CB-" and 12 characters that belong to one play (system, run,
  * conversation) and to nothing else. */

@@ -3,7 +3,7 @@ BENCH_TESTS = tests/unit/test_bench_suite tests/unit/test_bench_dialect \
 	tests/unit/test_bench_stats tests/unit/test_bench_providers \
 	tests/unit/test_bench_judge tests/unit/test_bench_published \
 	tests/unit/test_bench_client tests/unit/test_bench_streams \
-	tests/unit/test_bench_breaks
+	tests/unit/test_bench_breaks tests/unit/test_bench_gemini
 BENCH_TEST_LIBS = $(BENCH_LIBS) $(CMOCKA_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += $(BENCH_TESTS)
@@ -15,6 +15,8 @@ tests_unit_test_bench_suite_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_suite_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_dialect_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_dialect_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_gemini_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_gemini_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_stats_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_stats_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_providers_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)

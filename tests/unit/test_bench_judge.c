@@ -501,6 +501,14 @@ no_user(struct world *w, unsigned i)
 	json_object_del(fallback_entry(w, i), "user");
 }
 
+/* Nor anything else that tells whose it is. */
+static void
+no_mark(struct world *w, unsigned i)
+{
+	drop_system(w, i);
+	no_user(w, i);
+}
+
 static void
 mutations(void **state)
 {
@@ -546,7 +554,9 @@ mutations(void **state)
 		M(nobody_asks, unasked, 1, 150, NOBODY),
 		M(nobody_asks, not_failed_over, 0, 150, NOBODY),
 		M(refused, refused, 1, 150, DIALECT),
-		M(no_user, unattributed, 1, 150, NOBODY),
+		M(no_user, unattributed, 0, 150, NOBODY),
+		M(no_user, not_failed_over, 0, 150, NOBODY),
+		M(no_mark, unattributed, 1, 150, NOBODY),
 		M(forget, bad_payloads, 0, 149, MODEL),
 		M(tell_error, errors, 1, 149, ERROR),
 		M(break_off, errors, 1, 149, STREAM),

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -53,6 +54,29 @@ static const char manifest_text[] =
     "{\"contains\":\"(http_502)\",\"fault\":\"http_502\"},"
     "{\"contains\":\"(http_429)\",\"fault\":\"http_429\","
     "\"retry_after_s\":3},"
+    "{\"model\":\"m-html\",\"fault\":\"html\"},"
+    "{\"contains\":\"(hint-date)\",\"fault\":\"http_429\","
+    "\"retry_after_s\":3,\"hint\":\"date\"},"
+    "{\"contains\":\"(hint-ms)\",\"fault\":\"http_429\","
+    "\"retry_after_ms\":1500},"
+    "{\"contains\":\"(hint-reset)\",\"fault\":\"http_503\","
+    "\"retry_after_ms\":1500,\"hint\":\"reset\"},"
+    "{\"contains\":\"(hint-text)\",\"fault\":\"http_429\","
+    "\"retry_after_ms\":1500,\"hint\":\"text\"},"
+    "{\"contains\":\"(hint-none)\",\"fault\":\"http_429\","
+    "\"retry_after_ms\":1500,\"hint\":\"none\"},"
+    "{\"contains\":\"(error_200)\",\"fault\":\"error_200\"},"
+    "{\"contains\":\"(empty)\",\"fault\":\"empty\"},"
+    "{\"contains\":\"(context)\",\"fault\":\"context\"},"
+    "{\"contains\":\"(policy)\",\"fault\":\"policy\"},"
+    "{\"contains\":\"(dribble)\",\"fault\":\"dribble\",\"delay_ms\":20},"
+    "{\"contains\":\"(broken)\",\"fault\":\"broken_event\","
+    "\"chunks\":2},"
+    "{\"contains\":\"(limited)\",\"fault\":\"rate_limit\",\"n\":2,"
+    "\"window_ms\":60000},"
+    "{\"contains\":\"(down)\",\"fault\":\"http_503\",\"for_ms\":300},"
+    "{\"contains\":\"(refused)\",\"fault\":\"refused\","
+    "\"delay_ms\":300,\"attempt\":1},"
     "{\"contains\":\"(once)\",\"attempt\":1,\"fault\":\"http_503\"}]}";
 
 static unsigned port;
@@ -264,6 +288,166 @@ whole_answers(void **state)
 	close(fd);
 }
 
+/* One request of its own connection: what comes until 'until'. */
+static void
+one(const char *text, bool stream, const char *has, const char *lacks)
+{
+	int fd = dial(), err;
+	struct hf_buf b;
+
+	ask(fd, text, stream);
+	if (!listen_for(fd, &b, has, 5000, &err))
+		fail_msg("%s: %s", text, b.data);
+	if (lacks != NULL)
+		assert_null(strstr(b.data, lacks));
+	hf_buf_free(&b);
+	close(fd);
+}
+
+static void
+hints(void **state)
+{
+	(void)state;
+	one("(hint-date)", false, " GMT\r\n", "retry-after-ms");
+	one("(hint-ms)", false, "retry-after-ms: 1500\r\n", "Retry-After");
+	one("(hint-reset)", false, "x-ratelimit-reset-requests: 1.500s\r\n",
+	    "Retry-After");
+	one("(hint-text)", false, "Please try again in 1.500s.", "Retry-After");
+	one("(hint-none)", false, "rate_limit_exceeded", "etry");
+}
+
+static void
+odd_answers(void **state)
+{
+	(void)state;
+	one("(error_200)", false, "server_error", "502");
+	one("(error_200)", false, "200 OK", "500");
+	one("(error_200)", true, "data: {\"error\"", "choices");
+	one("(empty)", false, "\"content\":\"\"", "heard");
+	one("(empty)", true, "\"finish_reason\":\"stop\"", "heard");
+	one("(context)", false, "context_length_exceeded", "Injected");
+	one("(policy)", false, "content_policy_violation", NULL);
+	/* The third word is lost in an event that is none. */
+	one("(broken) a b", true, "data: [DONE]\n\n", "(broken)");
+	one("(broken) a b", true, "\"a \"", NULL);
+	one("(dribble) a", true, "data: [DONE]\n\n", NULL);
+	one("(dribble) a", false, "\r\n0\r\n\r\n", NULL);
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* Two in a minute; after its time the third would be admitted. */
+static void
+rate_limits(void **state)
+{
+	(void)state;
+	one("(limited)", false, "I heard: (limited)", NULL);
+	one("(limited)", true, "data: [DONE]\n\n", NULL);
+	one("(limited)", false, "retry-after-ms: ", "heard");
+	one("(limited)", false, "429 Too Many", "heard");
+}
+
+static void
+failures_that_pass(void **state)
+{
+	int64_t end = now_ms() + 5000;
+	struct timespec nap = { 0, 50000000 };
+	struct hf_buf b;
+	bool up = false;
+	int err;
+
+	(void)state;
+	one("(down)", false, "503 Service", NULL);
+	while (!up && now_ms() < end) {
+		int fd = dial();
+
+		nanosleep(&nap, NULL);
+		ask(fd, "(down)", false);
+		up = listen_for(fd, &b, "I heard: (down)", 200, &err);
+		hf_buf_free(&b);
+		close(fd);
+	}
+	assert_true(up);
+}
+
+static int
+try_dial(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int rc = connect(fd, (struct sockaddr *)&sin, sizeof(sin));
+
+	close(fd);
+	return rc;
+}
+
+static void
+refused(void **state)
+{
+	int64_t end = now_ms() + 5000;
+
+	(void)state;
+	expect("(refused)", false, NULL, NULL, true);
+	assert_int_equal(try_dial(), -1);
+	assert_int_equal(errno, ECONNREFUSED);
+	while (try_dial() != 0 && now_ms() < end)
+		;
+	one("(refused)", false, "I heard: (refused)", NULL);
+}
+
+/* Gemini's protocol at the same port: its path says model and way. */
+static void
+gemini(void **state)
+{
+	static const struct {
+		const char *target, *text, *has, *lacks;
+	} t[] = {
+		{ "m:generateContent", "x", "\"text\":\"I heard: x\"",
+		    "data:" },
+		{ "m:streamGenerateContent?alt=sse", "x",
+		    "\"finishReason\":\"STOP\"", "[DONE]" },
+		{ "m:streamGenerateContent", "x", "]\r\n0\r\n", "data:" },
+		{ "m:generateContent", "(hint-ms)", "\"retryDelay\":\"1.500s\"",
+		    "retry-after" },
+		{ "m-html:generateContent", "x", "It works.", "{" },
+		{ "m:generateContent", "(cut) x", "\"role\":\"model\"",
+		    "responseId" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < hf_countof(t); i++) {
+		int fd = dial(), err;
+		char body[200];
+		struct hf_buf b;
+
+		snprintf(body, sizeof(body),
+		    "{\"contents\":[{\"role\":\"user\",\"parts\":[{\"text\":"
+		    "\"%s\"}]}]}",
+		    t[i].text);
+		assert_true(
+		    dprintf(fd,
+			"POST /v1beta/models/%s HTTP/1.1\r\nHost: t\r\n"
+			"x-goog-api-key: k\r\nContent-Type: "
+			"application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			t[i].target, strlen(body), body) > 0);
+		if (!listen_for(fd, &b, t[i].has, 5000, &err))
+			fail_msg("%s: %s", t[i].target, b.data);
+		if (strstr(b.data, t[i].lacks) != NULL)
+			fail_msg("%s: %s", t[i].target, b.data);
+		hf_buf_free(&b);
+		close(fd);
+	}
+}
+
 static void
 silence(void **state)
 {
@@ -371,6 +555,12 @@ main(void)
 		cmocka_unit_test(broken_connections),
 		cmocka_unit_test(places),
 		cmocka_unit_test(silence),
+		cmocka_unit_test(hints),
+		cmocka_unit_test(odd_answers),
+		cmocka_unit_test(rate_limits),
+		cmocka_unit_test(failures_that_pass),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(gemini),
 		cmocka_unit_test(bad_http),
 		cmocka_unit_test(chunked_request_and_log),
 	};

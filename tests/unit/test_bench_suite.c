@@ -662,8 +662,12 @@ static enum hf_fault_kind
 match(const struct hf_manifest *m, const char *provider, const char *conv,
     int turn, int attempt, const char *text)
 {
-	struct hf_fault_query q = { hf_str(provider), hf_str(conv),
-		hf_str(text), turn, attempt };
+	struct hf_fault_query q = { .provider = hf_str(provider),
+		.model = HF_STR("m"),
+		.conversation = hf_str(conv),
+		.last_user = hf_str(text),
+		.turn = turn,
+		.attempt = attempt };
 
 	return hf_manifest_match(m, &q).kind;
 }
@@ -684,7 +688,9 @@ manifest_matches(void **state)
 		"\"retry_after_s\":7},"
 		"{\"contains\":\"word\",\"fault\":\"garble\","
 		"\"phase\":\"word\",\"at\":12},"
-		"{\"contains\":\"end\",\"fault\":\"no_end\"}]}"),
+		"{\"contains\":\"end\",\"fault\":\"no_end\"},"
+		"{\"model\":\"m\",\"turn\":9,\"fault\":\"html\"},"
+		"{\"model\":\"n\",\"fault\":\"empty\"}]}"),
 	    0);
 	assert_int_equal(m.row[3].fault.kind, HF_FAULT_GARBLE);
 	assert_int_equal(m.row[3].fault.phase, HF_PHASE_WORD);
@@ -698,6 +704,8 @@ manifest_matches(void **state)
 	    match(&m, "primary", "", -1, 1, "a boom!"), HF_FAULT_CUT);
 	assert_int_equal(
 	    match(&m, "fallback", "a", 2, 1, "x"), HF_FAULT_HTTP_429);
+	assert_int_equal(match(&m, "primary", "a", 9, 1, "x"), HF_FAULT_HTML);
+	assert_int_equal(match(&m, "primary", "a", 8, 1, "x"), HF_FAULT_NONE);
 	assert_int_equal(m.row[1].fault.chunks, 3);
 	assert_int_equal(m.row[2].fault.retry_after_s, 7);
 	hf_manifest_free(&m);
@@ -718,6 +726,9 @@ manifest_refuses(void **state)
 		"\"a name that is far too long\"}]}",
 		"{\"faults\":[{\"fault\":\"cut\",\"phase\":\"no such\"}]}",
 		"{\"faults\":[{\"fault\":\"cut\",\"at\":-1}]}",
+		"{\"faults\":[{\"fault\":\"http_429\",\"hint\":\"soon\"}]}",
+		"{\"faults\":[{\"fault\":\"rate_limit\",\"n\":3}]}",
+		"{\"faults\":[{\"fault\":\"reset\",\"for_ms\":-1}]}",
 	};
 	struct hf_manifest m;
 
