@@ -48,6 +48,9 @@ struct hf_client {
 	void (*tick)(void *arg);
 	void *tick_arg;
 	int64_t tick_every_us, tick_us;
+	int watch_fd; /* -1: none */
+	void (*watch)(void *arg);
+	void *watch_arg;
 };
 
 struct hf_client *
@@ -57,6 +60,7 @@ hf_client_new(const struct hf_client_conf *conf)
 
 	HF_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
 	c->conf = *conf;
+	c->watch_fd = -1;
 	c->multi = curl_multi_init();
 	HF_CHECK(c->multi != NULL);
 	HF_CHECK(asprintf(&c->url, "%s/chat/completions", conf->url) > 0);
@@ -231,6 +235,14 @@ hf_client_tick(struct hf_client *c, unsigned ms, void (*fn)(void *), void *arg)
 	c->tick_every_us = ms * INT64_C(1000);
 }
 
+void
+hf_client_watch(struct hf_client *c, int fd, void (*fn)(void *), void *arg)
+{
+	c->watch_fd = fd;
+	c->watch = fn;
+	c->watch_arg = arg;
+}
+
 /* The connection, not the request: sending it again may help. */
 static bool
 broke(CURLcode code)
@@ -253,16 +265,16 @@ static bool
 try_again(struct call *k, int64_t now)
 {
 	struct hf_client *c = k->client;
-	int64_t pause;
+	int64_t pause, most;
 
 	k->result.broken++;
 	if (k->result.retries == c->conf.retries)
 		return false;
-	pause = k->result.retries > 10 ? MAX_PAUSE_MS :
+	most = c->conf.pause_ms > 0 ? c->conf.pause_ms : MAX_PAUSE_MS;
+	pause = k->result.retries > 10 ? most :
 					 (int64_t)PAUSE_MS << k->result.retries;
 	k->result.retries++;
-	k->due_us =
-	    now + (pause > MAX_PAUSE_MS ? MAX_PAUSE_MS : pause) * INT64_C(1000);
+	k->due_us = now + (pause > most ? most : pause) * INT64_C(1000);
 	hf_reader_free(&k->reader);
 	k->next = c->waiting;
 	c->waiting = k;
@@ -338,6 +350,19 @@ run_timers(struct hf_client *c)
 	return (int)((next - now + 999) / 1000);
 }
 
+static CURLMcode
+await(struct hf_client *c, int ms)
+{
+	struct curl_waitfd w = { .fd = c->watch_fd,
+		.events = CURL_WAIT_POLLIN };
+	CURLMcode rc =
+	    curl_multi_poll(c->multi, &w, c->watch_fd >= 0, ms, NULL);
+
+	if (rc == CURLM_OK && w.revents != 0)
+		c->watch(c->watch_arg);
+	return rc;
+}
+
 int
 hf_client_run(struct hf_client *c, struct hf_error *e)
 {
@@ -356,7 +381,7 @@ hf_client_run(struct hf_client *c, struct hf_error *e)
 			finish(k, msg->data.result);
 		}
 		if (rc == CURLM_OK && c->active > 0)
-			rc = curl_multi_poll(c->multi, NULL, 0, ms, NULL);
+			rc = await(c, ms);
 		if (rc != CURLM_OK)
 			return hf_fail(
 			    e, HF_ESYS, "curl: %s", curl_multi_strerror(rc));

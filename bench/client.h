@@ -17,10 +17,11 @@ struct hf_client_conf {
 	const char *url;     /* of the endpoint, ".../v1" */
 	const char *api_key; /* or NULL */
 	bool stream;
-	bool local;	  /* never through a proxy */
-	long timeout_ms;  /* of one try of a call */
-	unsigned retries; /* of a call whose connection was
-			   * refused or broke */
+	bool local;	   /* never through a proxy */
+	long timeout_ms;   /* of one try of a call */
+	unsigned retries;  /* of a call whose connection was
+			    * refused or broke */
+	unsigned pause_ms; /* at most before one; 0: a second */
 };
 
 struct hf_call_result {
@@ -61,6 +62,9 @@ void hf_client_call(struct hf_client *c, const struct hf_call_request *rq);
 /* Call 'fn' each 'ms' milliseconds while hf_client_run() runs; one only. */
 void hf_client_tick(
     struct hf_client *c, unsigned ms, void (*fn)(void *), void *arg);
+/* Call 'fn' when 'fd' can be read, while hf_client_run() runs; one only. */
+void hf_client_watch(
+    struct hf_client *c, int fd, void (*fn)(void *), void *arg);
 /* Until no call is under way. */
 int hf_client_run(struct hf_client *c, struct hf_error *e) HF_MUST_CHECK;
 /* One GET, waited for: the status, or 0. */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/check.h"
+#include "bench/director.h"
 #include "bench/format.h"
 #include "bench/judge.h"
 #include "bench/killer.h"
@@ -34,6 +35,8 @@ choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 	};
 	const char *p = o->systems;
 
+	if (p == NULL)
+		p = c->suite->alone ? "holdfast" : "baseline,holdfast";
 	if (o->target != NULL) {
 		c->system[0] =
 		    (struct hf_play_system){ "target", o->model, false, true };
@@ -167,6 +170,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		{ n->unattributed, "payloads of no conversation" },
 		{ n->duplicates, "turns that one provider answered twice" },
 		{ n->answered_by_primary, "turns answered by who was to fail" },
+		{ n->missed_kills, "turns in which nobody was killed" },
 		{ r->log_judged ? n->not_failed_over : 0,
 		    "failures that nobody answered" },
 	};
@@ -237,6 +241,52 @@ verify(struct hf_launch *l, struct hf_report *r)
 		l->keep = true;
 }
 
+static void
+direct_before(void *arg, const struct hf_play *p)
+{
+	hf_director_before(arg, p);
+}
+
+static void
+direct_after(void *arg, const struct hf_play *p)
+{
+	hf_director_after(arg, p);
+}
+
+static void
+direct_tick(void *arg)
+{
+	hf_director_tick(arg);
+}
+
+static void
+direct_alarm(void *arg)
+{
+	hf_director_alarm(arg);
+}
+
+/* What kills while it plays, if anything. */
+static void
+set_killers(struct hf_play_conf *c, const struct hf_run_options *o,
+    struct hf_killer *killer, struct hf_director *d)
+{
+	if (o->kill_ms > 0) {
+		c->tick = hf_killer_kill;
+		c->tick_arg = killer;
+		c->tick_ms = (unsigned)o->kill_ms;
+	}
+	if (!c->suite->kills || o->target != NULL || o->proxy)
+		return;
+	hf_director_init(d, d->launch, killer);
+	c->before = direct_before;
+	c->after = direct_after;
+	c->watch = direct_alarm;
+	c->watch_fd = d->launch->alarm;
+	c->tick = direct_tick;
+	c->tick_ms = 1;
+	c->kill_arg = c->tick_arg = d;
+}
+
 static int
 play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
     struct hf_launch *l, json_t **out)
@@ -248,22 +298,22 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 		.log_judged = o->target == NULL };
 	char *log =
 	    o->target == NULL ? hf_launch_path(l, "payloads.jsonl") : NULL;
+	struct hf_director d = { .launch = l };
 	struct hf_killer killer;
 	struct hf_error e;
 	int rc, status = 0;
 
 	hf_killer_init(&killer, l->gateway, o->seed);
-	if (o->kill_ms > 0) {
-		c->tick = hf_killer_kill;
-		c->tick_arg = &killer;
-		c->tick_ms = (unsigned)o->kill_ms;
-	}
+	set_killers(c, o, &killer, &d);
 	rc = hf_play_all(c, &plays, &e);
-	r.counts.kills = killer.kills;
+	r.counts.kills = c->before != NULL ? d.kills : killer.kills;
+	r.counts.restarts = d.restarts;
+	r.counts.missed_kills = d.missed;
+	hf_director_free(&d);
 	if (rc == 0)
 		hf_judge_answers(c, &plays, &r.counts);
 	if (rc == 0 && r.log_judged) {
-		if (killer.kills > 0)
+		if (r.counts.kills > 0)
 			verify(l, &r);
 		status = hf_launch_stop_gateway(l);
 		rc = hf_judge_log(c, &plays, log, &r.counts, r.examples, &e);
@@ -318,7 +368,7 @@ configure(struct hf_play_conf *c, const struct hf_run_options *o,
 					       DEFAULT_CONCURRENCY;
 	c->full_history = o->full_history;
 	c->stream = o->stream || suite->stream;
-	c->retries = (unsigned)o->retries;
+	c->retries = o->retries > 0 ? (unsigned)o->retries : suite->retries;
 	c->idempotency_key = o->idempotency_key;
 	c->local = o->target == NULL;
 	c->timeout_ms = (long)o->timeout_ms;
@@ -339,12 +389,21 @@ run_suite(struct hf_run_options *o, json_t **report)
 
 	if (suite == NULL)
 		return HF_EXIT_USAGE;
+	c.suite = suite;
 	if (!choose_systems(o, &c)) {
 		fputs("continuitybench: no such system\n", stderr);
 		hf_suite_free(suite);
 		return HF_EXIT_USAGE;
 	}
 	configure(&c, o, suite);
+	if (suite->kills && (o->target != NULL || o->proxy || o->kill_ms > 0)) {
+		fputs("continuitybench: the suite kills the daemon that this "
+		      "program started, as it says: not with --target, "
+		      "--proxy or --kill-workers\n",
+		    stderr);
+		hf_suite_free(suite);
+		return HF_EXIT_USAGE;
+	}
 	rc = o->target == NULL ? launch(&l, suite, o, &e) : 0;
 	if (rc != 0) {
 		fprintf(stderr, "continuitybench: %s\n", e.text);
@@ -396,8 +455,7 @@ run_all(const struct hf_run_options *o, json_t **out)
 int
 hf_cmd_run(int argc, char **argv)
 {
-	struct hf_run_options o = { .systems = "baseline,holdfast",
-		.model = "holdfast",
+	struct hf_run_options o = { .model = "holdfast",
 		.seed = 42,
 		.workers = 2,
 		.first_token_ms = 500,

@@ -110,12 +110,15 @@ hf_gateway_conf_write(
 	fprintf(f,
 	    "# written by continuitybench: the two systems differ in one key\n"
 	    "gateway {\n"
-	    "\tlisten = {\"127.0.0.1:0\"}\n"
+	    "\tlisten = {\"127.0.0.1:%u\"}\n"
 	    "\tdatabase = \"%s/holdfast.db\"\n"
 	    "\tcontrol = \"%s/control.sock\"\n"
 	    "\tworkers = %u\n"
+	    "%s"
 	    "}\n",
-	    c->dir, c->dir, c->workers);
+	    c->port, c->dir, c->dir, c->workers,
+	    /* Parts of short answers are written too. */
+	    s->kills ? "\tflush_ms = 20\n" : "");
 	for (unsigned i = 0; i < s->n_listener; i++)
 		for (unsigned k = 0; k < hf_countof(dialects); k++)
 			put_provider(f, c, s, i, dialects[k]);

@@ -16,6 +16,7 @@ struct hf_gateway_conf {
 	const char *url[HF_MAX_LISTENERS]; /* of the suite's listeners,
 					    * without path */
 	unsigned workers;
+	unsigned port;			  /* 0: the kernel's choice */
 	unsigned first_token_ms, idle_ms; /* of those that fail */
 };
 

@@ -115,7 +115,9 @@ struct hf_counts {
 	unsigned retries;	   /* requests sent again for that */
 	unsigned retried;	   /* turns that needed it */
 	unsigned most_retries;	   /* of one turn */
-	unsigned kills;		   /* of workers, by us */
+	unsigned kills;		   /* of workers, or as planned, by us */
+	unsigned restarts;	   /* of the gateway, by us */
+	unsigned missed_kills;	   /* planned, and did not come about */
 	unsigned late;		   /* turns that two providers answered:
 				    * the first was given up as too slow */
 	unsigned failed_over;	   /* turns on which a provider was to

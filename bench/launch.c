@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,6 +51,7 @@ hf_launch_open(struct hf_launch *l, const char *keep_dir, struct hf_error *e)
 	const char *tmp = getenv("TMPDIR");
 
 	memset(l, 0, sizeof(*l));
+	l->alarm = l->guard = -1;
 	if (keep_dir != NULL) {
 		l->keep = true;
 		if (mkdir(keep_dir, 0700) != 0 && errno != EEXIST)
@@ -192,20 +195,20 @@ int
 hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_provider_options *o, struct hf_error *e)
 {
-	char seed[24], size[24], pause[24], self[] = "/proc/self/exe";
+	char seed[24], size[24], pause[24], fd[24], self[] = "/proc/self/exe";
 	char listen[] = "--listen", *log = hf_launch_path(l, "payloads.jsonl");
 	bool made = o->suite != NULL;
 	char *from = hf_xstrdup(made ? o->suite : o->conversations);
 	char *with = hf_xstrdup(made ? "" : o->manifest);
-	char *argv[16 + 2 * HF_MAX_LISTENERS] = { (char[]){ "continuitybench" },
+	char *argv[18 + 2 * HF_MAX_LISTENERS] = { (char[]){ "continuitybench" },
 		(char[]){ "providers" }, (char[]){ "--with-parent" },
 		(char[]){ "--seed" }, seed, (char[]){ "--log" }, log,
-		(char[]){ "--chunk-ms" }, pause,
+		(char[]){ "--chunk-ms" }, pause, (char[]){ "--alarm-fd" }, fd,
 		made ? (char[]){ "--suite" } : (char[]){ "--conversations" },
 		from, made ? (char[]){ "--size" } : (char[]){ "--manifest" },
 		made ? size : with };
-	unsigned n = 13;
-	int fds[2], rc;
+	unsigned n = 15;
+	int fds[2], alarm[2], rc;
 
 	for (unsigned i = 0; i < o->n_listen && i < HF_MAX_LISTENERS; i++) {
 		argv[n++] = listen;
@@ -215,12 +218,17 @@ hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
 	snprintf(size, sizeof(size), "%lu", o->size);
 	snprintf(pause, sizeof(pause), "%u", s->chunk_ms);
 	unlink(log);
-	if (pipe2(fds, O_CLOEXEC) != 0) {
+	if (pipe2(fds, O_CLOEXEC) != 0 || pipe(alarm) != 0) {
 		rc = hf_fail_errno(e, "pipe");
 		goto out;
 	}
+	fcntl(alarm[0], F_SETFD, FD_CLOEXEC);
+	fcntl(alarm[0], F_SETFL, O_NONBLOCK);
+	l->alarm = alarm[0];
+	snprintf(fd, sizeof(fd), "%d", alarm[1]);
 	rc = hf_launch_child(
 	    l, self, argv, fds[1], "providers.log", &l->providers, e);
+	close(alarm[1]);
 	close(fds[1]);
 	if (rc == 0)
 		rc = read_ready(l, s, fds[0], e);
@@ -241,6 +249,7 @@ write_config(struct hf_launch *l, const struct hf_suite *s,
 {
 	struct hf_gateway_conf c = { .dir = l->dir,
 		.workers = o->workers,
+		.port = l->port,
 		.first_token_ms = o->first_token_ms,
 		.idle_ms = o->idle_ms };
 	FILE *f = fopen(path, "we");
@@ -334,29 +343,108 @@ await_gateway(struct hf_launch *l, const char *log, struct hf_error *e)
 	    START_MS, log);
 }
 
+/* Bound and never listening: while the gateway is down, nobody else gets its
+ * port, and callers are refused. */
+static int
+reserve_port(struct hf_launch *l, struct hf_error *e)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	int one = 1;
+
+	l->guard = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (l->guard < 0 ||
+	    setsockopt(l->guard, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) !=
+		0 ||
+	    bind(l->guard, (struct sockaddr *)&sin, len) != 0 ||
+	    getsockname(l->guard, (struct sockaddr *)&sin, &len) != 0)
+		return hf_fail_errno(e, "a port for the gateway");
+	l->port = ntohs(sin.sin_port);
+	return 0;
+}
+
+static int
+start_gateway(struct hf_launch *l, struct hf_error *e)
+{
+	char *conf = hf_launch_path(l, "holdfast.conf");
+	char *argv[] = { l->program, (char[]){ "-c" }, conf, NULL };
+	int rc = hf_launch_child(
+	    l, l->program, argv, -1, "holdfast.log", &l->gateway, e);
+
+	free(conf);
+	return rc;
+}
+
 int
 hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_gateway_options *o, struct hf_error *e)
 {
 	char *conf = hf_launch_path(l, "holdfast.conf");
 	char *log = hf_launch_path(l, "holdfast.log");
-	char *program = hf_launch_program(o->program, "holdfast");
-	char *argv[] = { program, (char[]){ "-c" }, conf, NULL };
-	int rc;
+	int rc = 0;
 
+	l->program = hf_launch_program(o->program, "holdfast");
 	unlink(log);
 	setenv(HF_BENCH_KEY_ENV, "bench-key-of-no-value", 1);
-	rc = write_config(l, s, o, conf, e);
+	if (s->kills)
+		rc = reserve_port(l, e);
 	if (rc == 0)
-		rc = hf_launch_child(
-		    l, program, argv, -1, "holdfast.log", &l->gateway, e);
+		rc = write_config(l, s, o, conf, e);
+	if (rc == 0)
+		rc = start_gateway(l, e);
 	if (rc == 0)
 		rc = await_gateway(l, log, e);
 	if (rc != 0)
 		l->keep = true; /* the logs tell why */
-	free(program);
 	free(conf);
 	free(log);
+	return rc;
+}
+
+bool
+hf_launch_has_points(struct hf_launch *l)
+{
+	char *argv[] = { l->program, (char[]){ "-v" }, NULL };
+	char *log = hf_launch_path(l, "version.log"), line[128];
+	bool found = false;
+	int fd = open(log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	pid_t pid = 0;
+	ssize_t n;
+
+	if (fd >= 0 &&
+	    hf_launch_child(
+		l, l->program, argv, fd, "version.log", &pid, NULL) == 0) {
+		waitpid(pid, NULL, 0);
+		n = pread(fd, line, sizeof(line) - 1, 0);
+		line[n < 0 ? 0 : n] = '\0';
+		found = strstr(line, "(faults)") != NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(log);
+	return found;
+}
+
+int
+hf_launch_restart(struct hf_launch *l, const char *point, const char *token,
+    struct hf_error *e)
+{
+	char *fault;
+	int rc;
+
+	if (l->gateway > 0)
+		waitpid(l->gateway, NULL, 0);
+	l->gateway = 0;
+	if (point != NULL) {
+		HF_CHECK(asprintf(&fault, "%s=kill", point) > 0);
+		setenv("HF_FAULT", fault, 1);
+		setenv("HF_FAULT_ONCE", token, 1);
+		free(fault);
+	}
+	rc = start_gateway(l, e);
+	unsetenv("HF_FAULT");
+	unsetenv("HF_FAULT_ONCE");
 	return rc;
 }
 
@@ -426,6 +514,12 @@ hf_launch_close(struct hf_launch *l)
 	stop(&l->providers);
 	if (l->dir != NULL && !l->keep)
 		nftw(l->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	if (l->alarm >= 0)
+		close(l->alarm);
+	if (l->guard >= 0)
+		close(l->guard);
+	free(l->program);
 	free(l->dir);
-	l->dir = NULL;
+	memset(l, 0, sizeof(*l));
+	l->alarm = l->guard = -1;
 }

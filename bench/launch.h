@@ -17,7 +17,11 @@ struct hf_launch {
 	pid_t providers, gateway;	     /* 0: not started */
 	char listener[HF_MAX_LISTENERS][64]; /* base URLs without path, in the
 					      * suite's order */
-	char url[80];			     /* of the gateway, with /v1 */
+	int alarm; /* where alarms of providers come; -1: none */
+	int guard; /* keeps the gateway's port while it is down; -1: none */
+	unsigned port;
+	char *program; /* of the gateway */
+	char url[80];  /* of the gateway, with /v1 */
 };
 
 /* 'keep_dir': use and keep this directory instead of a temporary one. */
@@ -44,6 +48,13 @@ struct hf_gateway_options {
  * and waits until it is ready. */
 int hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_gateway_options *o, struct hf_error *e) HF_MUST_CHECK;
+/* Has the daemon named points at which it can be told to die? */
+bool hf_launch_has_points(struct hf_launch *l);
+/* Starts it again where it listened before, to die at this point (NULL: none)
+ * when it finds the file 'token'; does not wait.  It must be dead, and the
+ * suite one that kills. */
+int hf_launch_restart(struct hf_launch *l, const char *point, const char *token,
+    struct hf_error *e) HF_MUST_CHECK;
 /* "holdfastctl sessions verify --all" against the running gateway, its output
  * in DIR/verify.log: its exit status as of waitpid(), or -1: there is no such
  * program, or it has no such verb. */

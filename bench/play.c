@@ -26,7 +26,9 @@ struct stage {
 	struct hf_client *client;
 	unsigned next; /* play to start */
 	unsigned ended;
-	int64_t told_us; /* of the last progress line */
+	int64_t told_us;       /* of the last progress line */
+	struct actor *killed;  /* whose turn the gateway is killed in */
+	struct actor *waiting; /* for such a turn of their own, in order */
 };
 
 /* One caller. */
@@ -35,6 +37,7 @@ struct actor {
 	struct hf_play *play;
 	unsigned begun, pending; /* requests of this turn */
 	bool heard, failed;	 /* an answer, or that there is none */
+	struct actor *next;	 /* waiting */
 };
 
 /* Beginnings of its text that a turn with growing text is asked with, and how
@@ -144,6 +147,23 @@ fail(struct actor *a, const struct hf_call_result *r)
 	    p->n_answered + 1, r->error);
 }
 
+/* The next one that waits for its turn may have it. */
+static void
+end_killing(struct actor *a)
+{
+	struct stage *s = a->stage;
+	struct actor *next = s->waiting;
+
+	if (s->killed != a)
+		return;
+	s->conf->after(s->conf->kill_arg, a->play);
+	s->killed = NULL;
+	if (next == NULL)
+		return;
+	s->waiting = next->next;
+	take_turn(next);
+}
+
 static void
 end_turn(struct actor *a)
 {
@@ -155,6 +175,7 @@ end_turn(struct actor *a)
 		p->answer[p->n_answered] = NULL;
 		p->calls[p->n_answered] = NULL;
 	}
+	end_killing(a);
 	if (!a->failed && ++p->n_answered < p->c->n_user) {
 		take_turn(a);
 		return;
@@ -222,13 +243,38 @@ next_request(struct actor *a)
 }
 
 static void
-take_turn(struct actor *a)
+ask(struct actor *a)
 {
 	a->begun = a->pending = 0;
 	a->heard = a->failed = false;
 	next_request(a);
 	if (a->play->c->manner[a->play->n_answered] == HF_TOGETHER)
 		next_request(a);
+}
+
+/* The gateway is to be killed in one turn at a time. */
+static void
+take_turn(struct actor *a)
+{
+	const struct hf_kill_plan *k = &a->play->c->kill;
+	struct stage *s = a->stage;
+	struct actor **at = &s->waiting;
+
+	if (s->conf->before == NULL || k->victim == HF_KILL_NOBODY ||
+	    k->turn != a->play->n_answered) {
+		ask(a);
+		return;
+	}
+	if (s->killed == NULL) {
+		s->killed = a;
+		s->conf->before(s->conf->kill_arg, a->play);
+		ask(a);
+		return;
+	}
+	while (*at != NULL)
+		at = &(*at)->next;
+	a->next = NULL;
+	*at = a;
 }
 
 static void
@@ -262,7 +308,8 @@ hf_play_all(
     const struct hf_play_conf *conf, struct hf_plays *out, struct hf_error *e)
 {
 	struct hf_client_conf cc = { conf->url, conf->api_key, conf->stream,
-		conf->local, conf->timeout_ms, conf->retries };
+		conf->local, conf->timeout_ms, conf->retries,
+		conf->suite->pause_ms };
 	struct stage s = { .conf = conf, .plays = out };
 	int64_t began = hf_now_us();
 	int rc;
@@ -272,6 +319,9 @@ hf_play_all(
 	if (conf->tick != NULL)
 		hf_client_tick(
 		    s.client, conf->tick_ms, conf->tick, conf->tick_arg);
+	if (conf->watch != NULL)
+		hf_client_watch(
+		    s.client, conf->watch_fd, conf->watch, conf->kill_arg);
 	for (unsigned i = 0; i < conf->concurrency && s.next < out->n_play;
 	     i++) {
 		struct actor *a = hf_xcalloc(1, sizeof(*a));

@@ -21,6 +21,8 @@ struct hf_play_system {
 	bool any_route;	   /* ask for 'model' whatever route is named */
 };
 
+struct hf_play;
+
 struct hf_play_conf {
 	const struct hf_suite *suite;
 	struct hf_play_system system[HF_MAX_SYSTEMS];
@@ -36,6 +38,13 @@ struct hf_play_conf {
 	void (*tick)(void *arg); /* each tick_ms while it plays */
 	void *tick_arg;
 	unsigned tick_ms;
+	/* Around a turn that the gateway is to be killed in; one such turn at
+	 * a time, others wait for it.  NULL: nothing is killed. */
+	void (*before)(void *arg, const struct hf_play *p);
+	void (*after)(void *arg, const struct hf_play *p);
+	void (*watch)(void *arg); /* when watch_fd can be read */
+	void *kill_arg;		  /* of these three */
+	int watch_fd;
 	long timeout_ms;
 	bool quiet;
 };

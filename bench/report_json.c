@@ -211,9 +211,10 @@ static json_t *
 counts(const struct hf_report *r)
 {
 	const struct hf_counts *c = &r->counts;
-	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "plays",
-	    (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
-	    (int)c->bleed, "kills", (int)c->kills, "broken", (int)c->broken,
+	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+	    "plays", (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
+	    (int)c->bleed, "kills", (int)c->kills, "restarts", (int)c->restarts,
+	    "missed_kills", (int)c->missed_kills, "broken", (int)c->broken,
 	    "retries", (int)c->retries, "retried", (int)c->retried,
 	    "most_retries", (int)c->most_retries);
 

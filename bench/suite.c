@@ -53,6 +53,10 @@ const struct hf_suite_kind hf_suite_kinds[] = {
 	    "120 conversations whose first provider comes back and must know "
 	    "what was said while it was away",
 	    hf_suite_failback, 1, true },
+	{ "kill",
+	    "96 conversations in which a worker, the master or all processes "
+	    "are killed, at 16 moments of a turn",
+	    hf_suite_kill, 1, true },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 
@@ -193,6 +197,22 @@ hf_conv_is_to_fail(const struct hf_conv *c, unsigned turn)
 	return false;
 }
 
+/* The provider tells when it is there, and is right otherwise. */
+static void
+add_alarm(struct hf_manifest *m, const struct hf_conv *c)
+{
+	const struct hf_kill_plan *k = &c->kill;
+	struct hf_fault_row row = { .turn = (int)k->turn,
+		.attempt = 1,
+		.fault = {
+		    .kind = HF_FAULT_ALARM, .phase = k->phase, .at = k->at } };
+
+	if (k->victim == HF_KILL_NOBODY || k->moment != HF_AT_PROVIDER)
+		return;
+	snprintf(row.conversation, sizeof(row.conversation), "%s", c->id);
+	hf_manifest_add(m, &row);
+}
+
 void
 hf_suite_manifest(const struct hf_suite *s, struct hf_manifest *m)
 {
@@ -211,6 +231,7 @@ hf_suite_manifest(const struct hf_suite *s, struct hf_manifest *m)
 			    "%s", c->id);
 			hf_manifest_add(m, &row);
 		}
+		add_alarm(m, c);
 	}
 }
 

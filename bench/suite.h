@@ -43,6 +43,22 @@ enum hf_manner {
 	HF_LEAVING   /* the client leaves in the middle of the answer */
 };
 
+/* Who of the gateway's processes dies by SIGKILL. */
+enum hf_victim { HF_KILL_NOBODY, HF_KILL_WORKER, HF_KILL_MASTER, HF_KILL_TREE };
+
+/* When: the turn was sent; a provider has come to a place of its answer; the
+ * client has the answer. */
+enum hf_moment { HF_AT_SENT, HF_AT_PROVIDER, HF_AT_ANSWER };
+
+struct hf_kill_plan {
+	enum hf_victim victim;
+	unsigned turn;
+	enum hf_moment moment;
+	enum hf_cut_phase phase; /* AT_PROVIDER */
+	unsigned at;		 /* ... WORD */
+	const char *point;	 /* instead, where the daemon has it; or NULL */
+};
+
 /* Turn k: user[k] is sent, an answer comes. */
 struct hf_conv {
 	char id[HF_CONV_ID];		/* "p001"; letters, digits, _ and - */
@@ -80,6 +96,7 @@ struct hf_conv {
 	enum hf_fault_kind failure;  /* of the first target on it */
 	struct hf_conv_fault *fault; /* all of them */
 	unsigned n_fault;
+	struct hf_kill_plan kill;
 	unsigned route;			       /* of the suite */
 	char label[HF_MAX_AXES][HF_MAX_LABEL]; /* its place on each axis */
 };
@@ -132,6 +149,10 @@ struct hf_suite {
 	unsigned concurrency; /* conversations at once; 0: as usual */
 	unsigned chunk_ms;    /* pause of providers between deltas */
 	unsigned backoff_ms;  /* unit of the gateway's waits; 0: its own */
+	unsigned retries;     /* that clients need, unless it is told, */
+	unsigned pause_ms;    /* ... and the longest pause before; 0: usual */
+	bool alone;	      /* there is nothing to compare a system with */
+	bool kills;	      /* conversations have plans for that */
 };
 
 struct hf_suite_kind {
@@ -193,6 +214,7 @@ struct hf_suite *hf_suite_crowd(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_retries(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_bargein(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_failback(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_kill(uint64_t seed, unsigned size) HF_MUST_CHECK;
 
 /*
  * A published set: conversations and, for each, the failure of its probe's

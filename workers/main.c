@@ -163,7 +163,11 @@ main(int argc, char **argv)
 		return HF_EXIT_OK;
 	}
 	if (cl.version) {
-		printf("holdfast %s\n", PACKAGE_VERSION);
+#ifdef HF_FAULTS
+		puts("holdfast " PACKAGE_VERSION " (faults)");
+#else
+		puts("holdfast " PACKAGE_VERSION);
+#endif
 		return HF_EXIT_OK;
 	}
 	if (cl.test)

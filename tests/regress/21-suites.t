@@ -1,7 +1,7 @@
 """continuitybench's suites, scaled down: nothing is lost where streams break
 off, where target after target dies, where facts change, were said by others,
-are asked for in other words, by many at once or twice, and where callers
-interrupt; each answer is whole to the byte, and the report says what happened.
+are asked for in other words, by many at once or twice, where callers interrupt,
+and where the gateway is killed; each answer is whole to the byte, and the report says what happened.
 Without a gateway it says so too."""
 import json
 import os
@@ -96,6 +96,30 @@ for _name, _size, _turns in (("updates", 16, 20), ("carriers", 18, 24),
     def _play(t, name=_name, size=_size, turns=_turns):
         whole(t, run(t, name, size, "--systems", "holdfast")[0], size, turns)
     tap.case("suite %s" % _name, 120)(_play)
+
+
+@tap.case("suite kill: each moment, each victim", 300)
+def kill(t):
+    report, out = run(t, "kill", 48)
+    t.eq(sorted(report["systems"]), ["holdfast"], "nothing to compare with")
+    whole(t, report, 48, 72)
+    counts = report["counts"]
+    t.eq((counts["kills"], counts["missed_kills"]), (48, 0), "kills")
+    t.ok(counts["restarts"] >= 32, "restarts: %r" % counts)
+    t.eq((counts["errors"], counts["doubled"], report["verify"]), (0, 0, 0),
+         "nothing lost or doubled")
+    by = report["systems"]["holdfast"]["by"]
+    t.eq(len(by["at"]), 16, "moments")
+    t.eq({k: v["k"] for k, v in by["killed"].items()},
+         {"worker": 16, "master": 16, "all processes": 16}, "victims")
+
+
+@tap.case("kills are for what was started", 60)
+def kill_others(t):
+    p = subprocess.run(
+        [BENCH, "run", "--suite", "kill", "--target", "http://127.0.0.1:1/v1"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    t.eq(p.returncode, 2, p.stdout)
 
 
 @tap.case("without a gateway it is told who is to blame", 120)

@@ -36,6 +36,7 @@ static const struct {
 	{ "retries", UINT64_C(0xf7bbd54d4d40ac6f) },
 	{ "bargein", UINT64_C(0xe40114605159d72) },
 	{ "failback", UINT64_C(0xde32d5836d9e408c) },
+	{ "kill", UINT64_C(0x9d3249c32293a610) },
 };
 
 static struct hf_suite *
@@ -79,6 +80,12 @@ full_digest(const struct hf_suite *s)
 			h = hf_rng_mix(h + f->kind + 100u * f->phase +
 			    10000u * f->at + c->fault[k].turn);
 		}
+		if (c->kill.victim != HF_KILL_NOBODY)
+			h = hf_rng_mix(h + c->kill.victim +
+			    10u * c->kill.moment + 100u * c->kill.phase +
+			    10000u * c->kill.at + c->kill.turn +
+			    (c->kill.point == NULL ? 0 :
+						     strlen(c->kill.point)));
 	}
 	return h;
 }
@@ -412,7 +419,7 @@ others(void **state)
 		unsigned n;
 	} t[] = { { "updates", 160 }, { "carriers", 120 }, { "oblique", 120 },
 		{ "crowd", 500 }, { "failback", 120 }, { "retries", 120 },
-		{ "bargein", 60 } };
+		{ "bargein", 60 }, { "kill", 96 } };
 
 	(void)state;
 	for (unsigned i = 0; i < hf_countof(t); i++) {
