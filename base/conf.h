@@ -38,6 +38,12 @@ enum hf_conf_release {
 enum hf_conf_handover { HF_HANDOVER_AUTO, HF_HANDOVER_ON, HF_HANDOVER_OFF };
 enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
 enum hf_conf_full { HF_FULL_WAIT, HF_FULL_NEXT };
+/* When a session goes back to a target that it had left. */
+enum hf_conf_failback {
+	HF_FAILBACK_TURN,
+	HF_FAILBACK_SESSION,
+	HF_FAILBACK_HEALTH
+};
 enum hf_conf_reported_model { HF_REPORT_ROUTE, HF_REPORT_TARGET };
 
 struct hf_conf_gateway {
@@ -104,6 +110,8 @@ struct hf_conf_route {
 	struct hf_conf_target **target; /* in order; borrowed from conf */
 	unsigned n_target;
 	int deadline_ms;	  /* one per turn, shared by all attempts */
+	int failback;		  /* enum hf_conf_failback */
+	int failback_after_ms;	  /* HEALTH: of a preferred target */
 	int max_retries;	  /* waits when no target is left; <= 5 */
 	int backoff_unit_ms;	  /* the "1" of 2^a + U(0,1); 1000 */
 	int backoff_cap_ms;	  /* 30000 */

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 
 #define SHM_MAGIC 0x68667362u /* "hfsb" */
-#define SHM_VERSION 4
+#define SHM_VERSION 5
 
 _Static_assert(sizeof(struct hf_slot) % 8 == 0, "slots stay aligned");
 
@@ -43,6 +43,7 @@ init_header(struct hf_shm_header *h, struct hf_error *e)
 	h->size = sizeof(*h);
 	h->n_slots = HF_SHM_SLOTS;
 	h->started_wall_us = hf_wall_us();
+	h->started_us = hf_now_us();
 	pthread_mutexattr_init(&a);
 	pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);

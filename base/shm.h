@@ -90,6 +90,7 @@ struct hf_target_row {
 	_Atomic uint32_t disabled;		 /* by hand */
 	_Atomic int32_t in_flight[HF_SHM_SLOTS]; /* written by that slot */
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
+	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
 	struct hf_pace pace;
 };
 
@@ -104,6 +105,7 @@ struct hf_shm_header {
 	_Atomic int64_t retired[HF_C_COUNT]; /* counts of dead children and
 					      * of the master */
 	int64_t started_wall_us;
+	int64_t started_us;	/* monotonic */
 	pthread_mutex_t writer; /* robust, process-shared */
 	struct hf_budget_cell budget[HF_SHM_BUDGETS];
 	struct hf_target_row target[HF_SHM_TARGETS];

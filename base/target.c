@@ -93,6 +93,21 @@ hf_target_opens_us(const struct hf_target_row *r, int64_t now_us)
 }
 
 bool
+hf_target_is_healthy(const struct hf_shm *s, const struct hf_target_row *r,
+    int64_t for_ms, int64_t now_us)
+{
+	int64_t since = s->h->started_us, trouble = 0;
+
+	if (r != NULL)
+		trouble =
+		    atomic_load_explicit(&r->trouble_us, memory_order_relaxed);
+	if (trouble > since)
+		since = trouble;
+	return now_us - since >= for_ms * 1000 &&
+	    hf_target_opens_us(r, now_us) <= now_us;
+}
+
+bool
 hf_target_is_blocked(const struct hf_target_row *r, int64_t now_us)
 {
 	return r != NULL &&
@@ -149,6 +164,14 @@ hf_target_take(struct hf_shm *s, struct hf_target_row *r,
 	return HF_ADMIT_CALL;
 }
 
+/* The clock is the same for all workers, and who is late by a moment may win:
+ * it is only looked at in terms of minutes. */
+static void
+note_trouble(struct hf_target_row *r, int64_t now_us)
+{
+	atomic_store_explicit(&r->trouble_us, now_us, memory_order_relaxed);
+}
+
 void
 hf_target_answers(
     const struct hf_ticket *k, const struct hf_conf_call *c, int64_t now_us)
@@ -168,9 +191,11 @@ hf_target_end(struct hf_shm *s, struct hf_ticket *k,
 
 	if (k->row == NULL)
 		return;
-	if (v == HF_HEALTH_FAILED)
+	if (v == HF_HEALTH_FAILED) {
 		atomic_fetch_add_explicit(
 		    &k->row->failures, 1, memory_order_relaxed);
+		note_trouble(k->row, now_us);
+	}
 	hf_breaker_tell(&k->row->breaker, &l, &k->pass, v, now_us);
 	HF_CHECK(atomic_fetch_sub(&k->row->in_flight[s->self], 1) > 0);
 	*k = (struct hf_ticket){ 0 };
@@ -182,6 +207,7 @@ hf_target_limited(const struct hf_ticket *k, int64_t hint_ms, int64_t now_us)
 	if (k->row == NULL)
 		return;
 	atomic_fetch_add_explicit(&k->row->limited, 1, memory_order_relaxed);
+	note_trouble(k->row, now_us);
 	if (hint_ms > 0)
 		hf_pace_block(&k->row->pace, now_us + hint_ms * 1000);
 }

@@ -31,6 +31,10 @@ int64_t hf_target_in_flight(const struct hf_target_row *r);
 
 /* When its breaker lets a call through: 0, now; INT64_MAX: not known. */
 int64_t hf_target_opens_us(const struct hf_target_row *r, int64_t now_us);
+/* May it be asked now, and has it had no trouble for that long?  What was
+ * before the daemon began is not known, and counts as trouble. */
+bool hf_target_is_healthy(const struct hf_shm *s, const struct hf_target_row *r,
+    int64_t for_ms, int64_t now_us);
 /* A place in the target's pace.  WAIT if that is later; REFUSE if it is later
  * than 'latest_us' (nothing is reserved then). */
 enum hf_admit hf_target_reserve(struct hf_target_row *r,

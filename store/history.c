@@ -16,6 +16,8 @@
 #include "store/parts.h"
 #include "store/row.h"
 
+#define LAST_TURNS 16 /* that may have failed, one after the other */
+
 /* Did the end of the head's answer reach the client?  What is not noted yet is
  * known while its worker lives: it lists what it has not told. */
 static bool
@@ -91,6 +93,28 @@ hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
 	if (rc == 0 && !out->found)
 		hf_store_new_session_key(&out->key);
 	return rc;
+}
+
+int
+hf_store_answered_by(struct hf_store *st, int64_t session_row,
+    struct hf_arena *a, struct hf_str *target, struct hf_error *e)
+{
+	struct hf_error local;
+	sqlite3_stmt *q;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	*target = HF_STR_NONE;
+	q = hf_db_bind(&st->read, HF_SQL_SESSION_ANSWERED_BY, e, "ii",
+	    session_row, (int64_t)LAST_TURNS);
+	if (q == NULL)
+		return e->code;
+	rc = hf_db_step(&st->read, q, e);
+	if (rc <= 0)
+		return rc;
+	*target = hf_arena_dup(a, hf_db_str(q, 0));
+	hf_db_reset(q);
+	return target->p == NULL ? hf_fail(e, HF_ENOMEM, "target") : 0;
 }
 
 /* --- the path ------------------------------------------------------------ */

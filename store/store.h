@@ -178,6 +178,12 @@ struct hf_head {
 int hf_store_head(struct hf_store *st, const char *tenant, struct hf_str name,
     struct hf_head *out, struct hf_error *e) HF_MUST_CHECK;
 
+/* read.  The target that answered the session last, in one of its last turns;
+ * empty: nobody did.  One that failed did not, one whose client left did. */
+int hf_store_answered_by(struct hf_store *st, int64_t session_row,
+    struct hf_arena *a, struct hf_str *target,
+    struct hf_error *e) HF_MUST_CHECK;
+
 struct hf_history {
 	struct hf_item *item; /* in order of the effective view; for
 			       * hf_store_history() the lead group in

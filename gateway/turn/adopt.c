@@ -228,6 +228,7 @@ take_open(struct hf_turn *t, const struct hf_adopted *a)
 	t->view_items = a->view_items;
 	memcpy(t->view, a->view, sizeof(t->view));
 	t->head.key = a->key;
+	turn_stay(t, a->session_row);
 	if (a->calling)
 		choose_target(t, a);
 }

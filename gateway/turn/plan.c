@@ -21,10 +21,26 @@ hf_plan_init(
 		.deadline_us = deadline_us,
 		.rnd = hf_backoff_random,
 	};
+	for (unsigned i = 0; i < p->n_target; i++)
+		p->order[i] = i;
 	for (unsigned c = 0; c < HF_N_CLASS; c++)
 		p->action[c] = r->on_error[c] != HF_ACTION_DEFAULT ?
 		    (enum hf_action)r->on_error[c] :
 		    hf_class_row((enum hf_class)c)->action;
+}
+
+void
+hf_plan_stay(struct hf_plan *p, unsigned home, unsigned lead)
+{
+	unsigned n = 0;
+
+	HF_CHECK(home < p->n_target && lead < p->n_target);
+	p->order[n++] = lead;
+	if (home != lead)
+		p->order[n++] = home;
+	for (unsigned i = 0; i < p->n_target; i++)
+		if (i != home && i != lead)
+			p->order[n++] = i;
 }
 
 static int64_t
@@ -38,7 +54,8 @@ next_target(const struct hf_plan *p, int64_t now_us)
 {
 	int slow = -1;
 
-	for (unsigned i = 0; i < p->n_target; i++) {
+	for (unsigned k = 0; k < p->n_target; k++) {
+		unsigned i = p->order[k];
 		const struct hf_plan_target *t = &p->target[i];
 
 		if (t->tried || t->not_before_us > now_us ||
@@ -59,7 +76,8 @@ first_to_open(const struct hf_plan *p, int64_t now_us)
 	int64_t least = INT64_MAX;
 	int first = -1;
 
-	for (unsigned i = 0; i < p->n_target; i++) {
+	for (unsigned k = 0; k < p->n_target; k++) {
+		unsigned i = p->order[k];
 		const struct hf_plan_target *t = &p->target[i];
 		int64_t at = opens_us(p, i, now_us);
 
@@ -103,20 +121,28 @@ call(struct hf_plan *p, unsigned t)
 	return (struct hf_plan_step){ .kind = HF_PLAN_CALL, .target = t };
 }
 
+static void
+forget_tried(struct hf_plan *p)
+{
+	for (unsigned i = 0; i < p->n_target; i++)
+		p->target[i].tried = false;
+}
+
 struct hf_plan_step
 hf_plan_first(struct hf_plan *p, int64_t now_us)
 {
-	int next = next_or_first_to_open(p, now_us);
+	int next;
 
-	p->first = next < 0 ? 0 : (unsigned)next;
+	forget_tried(p);
+	next = next_or_first_to_open(p, now_us);
+	p->first = next < 0 ? p->order[0] : (unsigned)next;
 	return call(p, p->first);
 }
 
 struct hf_plan_step
 hf_plan_begin(struct hf_plan *p, unsigned t)
 {
-	for (unsigned i = 0; i < p->n_target; i++)
-		p->target[i].tried = false;
+	forget_tried(p);
 	return call(p, t);
 }
 

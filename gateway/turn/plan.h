@@ -35,6 +35,9 @@ struct hf_plan {
 	 * always. */
 	int64_t (*opens)(void *arg, unsigned t, int64_t now_us);
 	void *opens_arg;
+	/* Targets in the order of this turn's preference, which is the route's
+	 * unless its session stays elsewhere. */
+	unsigned order[HF_PLAN_TARGETS];
 	unsigned first; /* the target that is asked first */
 	hf_random_fn rnd;
 	void *rnd_arg;
@@ -60,7 +63,10 @@ struct hf_plan_step {
 
 void hf_plan_init(
     struct hf_plan *p, const struct hf_conf_route *r, int64_t deadline_us);
-/* The first target to call. */
+/* The session stays with target 'home', if it is to be asked at all; 'lead' is
+ * asked before it (the same: nobody is).  Before hf_plan_first(). */
+void hf_plan_stay(struct hf_plan *p, unsigned home, unsigned lead);
+/* The first target to call; whatever was chosen before is forgotten. */
 struct hf_plan_step hf_plan_first(struct hf_plan *p, int64_t now_us);
 /* Or this one: it was answering, and the call was lost by our fault. */
 struct hf_plan_step hf_plan_begin(struct hf_plan *p, unsigned t);

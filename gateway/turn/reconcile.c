@@ -338,6 +338,8 @@ reconcile(struct hf_turn *t, struct hf_error *e)
 	rc = turn_check_head(t, e);
 	if (rc != 0)
 		return rc;
+	if (t->head.found)
+		turn_stay(t, t->head.session_row);
 	hf_draft_digest(d, &t->head.key);
 	p.client = d->item + d->n_lead;
 	p.n_client = d->n - d->n_lead;

@@ -390,8 +390,11 @@ count_end(const struct hf_turn *t)
 	else if (t->final == HF_TURN_CANCELED)
 		c = HF_C_turns_canceled;
 	hf_count(t->env->shm, c, 1);
-	if (t->final == HF_TURN_COMPLETE && t->target != 0 && !t->by_gateway)
+	if (t->final != HF_TURN_COMPLETE || t->by_gateway)
+		return;
+	if (t->target != t->plan.order[0])
 		hf_count(t->env->shm, HF_C_failovers, 1);
+	turn_count_return(t);
 }
 
 static void

@@ -144,7 +144,9 @@ struct hf_turn {
 	/* attempts */
 	struct hf_plan plan;
 	unsigned n_attempt;
-	unsigned target;	    /* of the current or next attempt */
+	unsigned target; /* of the current or next attempt */
+	bool has_home;	 /* the session stays with target ... */
+	unsigned home;
 	struct hf_attempt *attempt; /* current, or NULL */
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
 	unsigned open_n;	    /* whose row is open; 0: none */
@@ -224,6 +226,13 @@ void turn_fail(struct hf_turn *t, int status, const char *type,
 void turn_reconcile(struct hf_turn *t);
 void turn_enqueue(struct hf_turn *t); /* waits for a grant */
 void turn_leave_queue(struct hf_turn *t);
+
+/* stay.c */
+/* Begin with the target that the session stays with, or goes back to, as the
+ * route says.  Before the first attempt. */
+void turn_stay(struct hf_turn *t, int64_t session_row);
+/* The turn was answered: has its session gone back to a preferred target? */
+void turn_count_return(const struct hf_turn *t);
 
 /* adopt.c */
 void turn_adopt(struct hf_turn *t);

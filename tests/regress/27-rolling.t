@@ -1,6 +1,7 @@
 """Rolling failures: three targets fail in every order at turns 3, 5 and 8 of
 10, and the first one returns at 9.  Every payload that any of them is sent has
-all turns before it, whoever answered them, in order, once."""
+all turns before it, whoever answered them, in order, once; also where a session
+stays with the target that answered, until that fails too."""
 import itertools
 import os
 import sys
@@ -26,7 +27,8 @@ def make():
     for n, p in ALL.items():
         conf.provider(n, p)
     # The fourth is there so that somebody answers when three are gone.
-    conf.route("m", ["a/m", "b/m", "c/m", "d/m"])
+    for rule in ("turn", "session"):
+        conf.route(rule, ["a/m", "b/m", "c/m", "d/m"], failback=rule)
     return Daemon(conf).start()
 
 
@@ -38,14 +40,21 @@ def answers_by(name):
     return provider.reply_to(lambda rq: "%s heard: %s" % (name, rq.last_user()))
 
 
-def play(t, order, how, stream):
+def expected(rule, home, dead):
+    """Who answers, if 'home' answered last."""
+    if rule == "session" and home is not None and home not in dead:
+        return home
+    return [n for n in ALL if n not in dead][0]
+
+
+def play(t, rule, order, how, stream):
     d = get_daemon()
     for n, p in ALL.items():
         p.up()
         p.behave(answers_by(n))
         p.take()
-    session = "rolling-%s-%s-%s" % ("".join(order), how, stream)
-    dead, said = set(), []
+    session = "rolling-%s-%s-%s-%s" % (rule, "".join(order), how, stream)
+    dead, said, home = set(), [], None
     for turn in range(1, 11):
         where = "%s, turn %d" % (session, turn)
         for when, n in zip((3, 5, 8), order):
@@ -56,13 +65,15 @@ def play(t, order, how, stream):
             A.up()
             A.behave(answers_by("a"))
             dead.discard("a")
+        if turn == 10 and rule == "session" and home != "a":
+            FAILING[how](ALL[home])	# back to who returned
+            dead.add(home)
         for p in ALL.values():
             p.take()
         text = "this is turn %d" % turn
-        r = client.chat(d, text, model="m", session=session, stream=stream)
-        alive = [n for n in ALL if n not in dead]
-        t.eq((r.status, r.text), (200, "%s heard: %s" % (alive[0], text)),
-             where)
+        r = client.chat(d, text, model=rule, session=session, stream=stream)
+        home = expected(rule, home, dead)
+        t.eq((r.status, r.text), (200, "%s heard: %s" % (home, text)), where)
         said.append(("user", text))
         for n, p in ALL.items():
             for rq in p.requests:
@@ -71,6 +82,7 @@ def play(t, order, how, stream):
                     for m in rq.messages]
                 t.eq(got, said, "%s: what %s was told" % (where, n))
         said.append(("assistant", r.text))
+    t.eq(home, "a", session + ": who returned answers again")
     t.eq([x["state"] for x in d.session(session)["turns"]],
          ["complete"] * 10, session)
 
@@ -80,7 +92,8 @@ def rolling(t):
     for order in itertools.permutations("abc"):
         for how in FAILING:
             for stream in (False, True):
-                play(t, order, how, stream)
+                play(t, "turn", order, how, stream)
+            play(t, "session", order, how, stream=how != "503")
     for p in ALL.values():
         t.eq(p.violations, [], "violations")
 

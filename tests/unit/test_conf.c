@@ -912,6 +912,7 @@ test_table(void **state)
 		{ "target", "upstream_stream", HF_STREAM_CLIENT },
 		{ "target", "when_full", HF_FULL_NEXT },
 		{ "target", "prefill", HF_PREFILL_PARTIAL },
+		{ "route", "failback", HF_FAILBACK_HEALTH },
 		{ "route", "failover_payload", HF_PAYLOAD_LAST_USER },
 		{ "route", "continuation", HF_CONTINUE_OFF },
 		{ "route", "release", HF_CONF_RELEASE_CLAUSE },

@@ -351,6 +351,69 @@ test_begin(void **state)
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
 }
 
+/* The order in which a plan asks, when everybody fails. */
+static void
+assert_order(unsigned home, unsigned lead, const unsigned want[4])
+{
+	struct hf_plan_failure f = { .cls = HF_CLASS_NETWORK, .hint_ms = -1 };
+	struct hf_plan_step s;
+	struct hf_plan p;
+
+	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 4 }, INT64_MAX);
+	(void)hf_plan_first(&p, 0);
+	hf_plan_stay(&p, home, lead);
+	s = hf_plan_first(&p, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(s.kind, HF_PLAN_CALL);
+		assert_int_equal(s.target, want[i]);
+		s = hf_plan_failed(&p, s.target, &f, 0);
+	}
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+}
+
+/* Home first, or behind the one that has its session back; then the route's
+ * order. */
+static void
+test_stays(void **state)
+{
+	(void)state;
+	assert_order(2, 2, (const unsigned[]){ 2, 0, 1, 3 });
+	assert_order(0, 0, (const unsigned[]){ 0, 1, 2, 3 });
+	assert_order(3, 1, (const unsigned[]){ 1, 3, 0, 2 });
+	assert_order(2, 0, (const unsigned[]){ 0, 2, 1, 3 });
+}
+
+static int64_t
+opens(void *arg, unsigned t, int64_t now_us)
+{
+	(void)now_us;
+	return ((const int64_t *)arg)[t];
+}
+
+/* Home is skipped while its breaker is open, like everybody. */
+static void
+test_home_is_closed(void **state)
+{
+	int64_t at[3] = { 0, 0, INT64_MAX };
+	struct hf_plan_failure f = { .cls = HF_CLASS_CALLER, .hint_ms = -1 };
+	struct hf_plan p;
+
+	(void)state;
+	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 3 }, INT64_MAX);
+	p.opens = opens;
+	p.opens_arg = at;
+	hf_plan_stay(&p, 2, 2);
+	assert_int_equal(hf_plan_first(&p, 1).target, 0);
+	hf_plan_stay(&p, 1, 1);
+	assert_int_equal(hf_plan_first(&p, 1).target, 1);
+	/* It is the first that was asked, so its 400 is the caller's. */
+	assert_int_equal(hf_plan_failed(&p, 1, &f, 1).kind, HF_PLAN_GIVE_UP);
+	at[0] = 9 * SEC;
+	at[1] = 5 * SEC;
+	hf_plan_stay(&p, 2, 2);
+	assert_int_equal(hf_plan_first(&p, 1).target, 1);
+}
+
 static double
 given(void *arg)
 {
@@ -417,6 +480,8 @@ main(void)
 {
 	const struct CMUnitTest t[] = {
 		cmocka_unit_test(test_forms_of_hints),
+		cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_home_is_closed),
 		cmocka_unit_test(test_both_of_two_fail),
 		cmocka_unit_test(test_nobody_beside),
 		cmocka_unit_test(test_losers_are_asked_again),

@@ -173,6 +173,87 @@ long_answer_of_another_size(void **state)
 	fx_close(&f);
 }
 
+/* A turn of session "s" whose attempts end with these classes, the first at
+ * a/model, the n-th at "t<n>"; it ends with the state. */
+static void
+turn_with(struct fx *f, const char *const *cls, enum hf_turn_state state)
+{
+	struct hf_attempt_end last = { 0 };
+	char name[8] = "t1";
+	struct fx_one t;
+
+	assert_int_equal(fx_one_begin(f, 1, &t, "s", "hello"), 0);
+	for (int n = 1; cls[n - 1] != NULL; n++) {
+		bool more = cls[n] != NULL;
+		struct hf_attempt_end end = { .n = n,
+			.cls = cls[n - 1],
+			.reason = "r",
+			.tokens_in = -1,
+			.tokens_out = -1 };
+		struct hf_attempt_begin open = { .n = n + 1, .from_bytes = 0 };
+
+		name[1] = (char)('1' + n);
+		open.target = hf_str(name);
+		if (more)
+			assert_int_equal(
+			    fx_attempts(f, 1, &t.begun, &end, &open), 0);
+		last = end;
+	}
+	t.fin = fx_answer(&t.b, &t.begun, &t.h.key, &t.out, "hi");
+	t.fin.state = state;
+	t.fin.attempt = last;
+	if (state != HF_TURN_COMPLETE)
+		t.fin.n_item = 0;
+	assert_int_equal(fx_finish(f, 1, &t.fin), 0);
+}
+
+static void
+assert_answered_by(struct fx *f, const char *want)
+{
+	struct hf_head h = fx_head(f, 1, "s");
+	struct hf_arena a;
+	struct hf_str got;
+
+	hf_arena_init(&a, 0);
+	assert_int_equal(
+	    hf_store_answered_by(f->st[1], h.session_row, &a, &got, &f->e), 0);
+	assert_true(hf_str_is(got, want));
+	hf_arena_free(&a);
+}
+
+/* Who answered last: not who failed, lost a race or was skipped. */
+static void
+who_answered(void **state)
+{
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	turn_with(&f, (const char *const[]){ "network", NULL }, HF_TURN_FAILED);
+	assert_answered_by(&f, "");
+	turn_with(&f, (const char *const[]){ "network", "hedged", "ok", NULL },
+	    HF_TURN_COMPLETE);
+	assert_answered_by(&f, "t3");
+	turn_with(&f, (const char *const[]){ "provider", "skipped", NULL },
+	    HF_TURN_FAILED);
+	assert_answered_by(&f, "t3");
+	/* Who was hung up on because the client left was answering. */
+	turn_with(&f, (const char *const[]){ "network", "canceled", NULL },
+	    HF_TURN_CANCELED);
+	assert_answered_by(&f, "t2");
+	turn_with(&f, (const char *const[]){ "lost", "network", "ok", NULL },
+	    HF_TURN_COMPLETE);
+	assert_answered_by(&f, "t3");
+	turn_with(&f, (const char *const[]){ "ok", NULL }, HF_TURN_COMPLETE);
+	for (int i = 0; i < 15; i++)
+		turn_with(&f, (const char *const[]){ "network", NULL },
+		    HF_TURN_FAILED);
+	assert_answered_by(&f, "a/model");
+	turn_with(&f, (const char *const[]){ "network", NULL }, HF_TURN_FAILED);
+	assert_answered_by(&f, "");
+	fx_close(&f);
+}
+
 static void
 names_belong_to_tenants(void **state)
 {
@@ -731,6 +812,7 @@ main(void)
 		cmocka_unit_test(item_round_trip),
 		cmocka_unit_test(long_answer_from_parts),
 		cmocka_unit_test(long_answer_of_another_size),
+		cmocka_unit_test(who_answered),
 		cmocka_unit_test(names_belong_to_tenants),
 		cmocka_unit_test(nameless_is_always_new),
 		cmocka_unit_test(moved_head_is_said),

@@ -333,6 +333,41 @@ a_hint_holds_for_all(void **state)
 	assert_int_equal(hf_target_opens_us(row(), 6 * SEC), 0);
 }
 
+/* Well is who has had no failure and no 429 for that long, and may be asked;
+ * what was before the daemon began is not known. */
+static void
+health_is_counted(void **state)
+{
+	int64_t t0 = shm.h->started_us;
+	struct hf_ticket k;
+
+	(void)state;
+	assert_false(
+	    hf_target_is_healthy(&shm, NULL, 60000, t0 + 60 * SEC - 1));
+	assert_true(hf_target_is_healthy(&shm, NULL, 60000, t0 + 60 * SEC));
+	assert_true(hf_target_is_healthy(&shm, row(), 60000, t0 + 60 * SEC));
+	t0 += 100 * SEC;
+	assert_true(call(HF_HEALTH_FAILED, t0));
+	assert_true(call(HF_HEALTH_ANSWERED, t0 + 2 * SEC));
+	assert_true(call(HF_HEALTH_NEUTRAL, t0 + 3 * SEC));
+	assert_false(hf_target_is_healthy(&shm, row(), 5000, t0 + 4 * SEC));
+	assert_true(hf_target_is_healthy(&shm, row(), 5000, t0 + 5 * SEC));
+	t0 += 100 * SEC;
+	assert_true(begin(&k, false, t0));
+	hf_target_limited(&k, -1, t0);
+	hf_target_end(&shm, &k, &calm, HF_HEALTH_NEUTRAL, t0);
+	assert_false(hf_target_is_healthy(&shm, row(), 5000, t0 + 4 * SEC));
+	assert_true(hf_target_is_healthy(&shm, row(), 5000, t0 + 5 * SEC));
+	t0 += 100 * SEC;
+	for (int i = 0; i < calm.breaker_failures; i++)
+		assert_true(call(HF_HEALTH_FAILED, t0));
+	/* Open for 10 s: not before, and then a probe is asked for. */
+	assert_false(hf_target_is_healthy(&shm, row(), 5000, t0 + 9 * SEC));
+	assert_true(hf_target_is_healthy(&shm, row(), 5000, t0 + 11 * SEC));
+	atomic_store(&row()->disabled, 1);
+	assert_false(hf_target_is_healthy(&shm, row(), 5000, t0 + 11 * SEC));
+}
+
 /* Processes that reserve at once get different places, and none too many. */
 static void
 many_processes(void **state)
@@ -422,6 +457,7 @@ main(void)
 		TEST(as_many_as_fit),
 		TEST(large_quotas_are_spread),
 		TEST(a_hint_holds_for_all),
+		TEST(health_is_counted),
 		TEST(many_processes),
 		TEST(half_a_reservation),
 		TEST(rows_are_apart),
