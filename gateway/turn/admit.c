@@ -131,7 +131,8 @@ verdict_of(enum hf_class c)
 void
 attempt_judge(struct hf_attempt *a)
 {
-	a->verdict = verdict_of(a->outcome.cls);
+	a->verdict =
+	    a->outcome.stale ? HF_HEALTH_NEUTRAL : verdict_of(a->outcome.cls);
 	if (a->outcome.http_status == 429)
 		hf_target_limited(&a->ticket,
 		    is_shared(a->ticket_call) ? a->outcome.retry_after_ms : -1,

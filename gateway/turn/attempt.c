@@ -309,6 +309,7 @@ on_done(void *arg, const struct hf_call_result *r)
 	if (r->cls != HF_CLASS_NONE && !r->any_byte) {
 		a->outcome.timed_out =
 		    strcmp(r->reason, "connect_timeout") == 0;
+		a->outcome.stale = r->stale;
 		hf_buf_puts(&a->outcome.message, r->detail);
 		set_outcome(a, r->cls, r->reason);
 		return;
@@ -577,8 +578,10 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 	const struct hf_conf_target *target = t->in.route->target[target_idx];
 	struct hf_http_request rq;
 	struct hf_attempt *a;
+	bool fresh = t->redial;
 	int rc;
 
+	t->redial = false;
 	hf_http_request_init(&rq);
 	rc = turn_build(t, target, &rq, e);
 	if (rc < 0 && rc != HF_EINVAL) {
@@ -595,7 +598,7 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 		a->bytes_out = (int64_t)rq.body.size;
 		(void)hf_fault("turn.call");
 		rc = hf_upstream_start(t->env->upstream, &rq,
-		    target->call.connect_ms, &call_ops, a, &a->call, e);
+		    target->call.connect_ms, fresh, &call_ops, a, &a->call, e);
 	}
 	hf_http_request_free(&rq);
 	if (rc < 0) {

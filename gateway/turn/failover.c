@@ -218,6 +218,7 @@ turn_skip(struct hf_turn *t)
 		.tokens_out = -1 };
 	hf_log(HF_LOG_INFO, "turn: skipped turn=%s n=%u target=%s", t->id.s,
 	    t->n_attempt, t->in.route->target[t->target]->name);
+	t->redial = false;
 	take_step(t, hf_plan_skipped(&t->plan, hf_now_us()), &o);
 }
 
@@ -250,6 +251,19 @@ somebody_else(const struct hf_turn *t)
 	    hf_plan_has_next(&t->plan, hf_now_us());
 }
 
+/* The same target once more.  Nothing of it was seen by anybody: not by the
+ * plan, the breaker or the client; only the row of the attempt says so. */
+static void
+redial(struct hf_turn *t)
+{
+	hf_count(t->env->shm, HF_C_redials, 1);
+	hf_log(HF_LOG_INFO, "turn: redialled turn=%s n=%u target=%s", t->id.s,
+	    t->n_attempt, t->in.route->target[t->target]->name);
+	t->redial = true; /* a fresh connection cannot be stale */
+	turn_move(t, TURN_REBUILDING);
+	turn_rebuild(t);
+}
+
 /* Go on after a failure: with the next target; with the same one, if it only
  * refused how it was asked; or not at all. */
 static void
@@ -265,6 +279,8 @@ go_on(struct hf_turn *t, const struct outcome *o, bool prefill_refused,
 		t->error_class = t->last.cls;
 		turn_fail(t, 502, "server_error", "stream_interrupted",
 		    "the provider's stream broke off (%s)", o->reason);
+	} else if (o->stale) {
+		redial(t);
 	} else if (prefill_refused) {
 		t->prefill_off = true;
 		turn_no_prefill(t->env, t->in.route->target[t->target]);
@@ -299,7 +315,7 @@ turn_attempt_ended(struct hf_attempt *a)
 	refused = a->prefill && o.cls == HF_CLASS_CALLER && !a->useful;
 	may = turn_may_continue(t, o.cls);
 	turn_fill_end(t, a);
-	if (o.cls != HF_CLASS_NONE)
+	if (o.cls != HF_CLASS_NONE && !o.stale)
 		turn_note_failure(t, a, &t->last);
 	for (size_t i = 0; i < hf_countof(own); i++)
 		*own[i] = (struct hf_buf){ 0 };

@@ -46,6 +46,7 @@ struct outcome {
 	int http_status;
 	int64_t retry_after_ms;
 	bool timed_out;
+	bool stale; /* the pooled connection was dead: nobody's failure */
 	struct hf_buf message, code, type, param;
 };
 
@@ -152,6 +153,7 @@ struct hf_turn {
 	unsigned open_n;	    /* whose row is open; 0: none */
 	struct hedge hedge;
 	struct hf_ticket ticket; /* of the call that is about to be made */
+	bool redial;		 /* the next call has a connection of its own */
 	bool reserved;		 /* a place in the target's pace */
 	bool paced;		 /* waited for that target */
 	bool resuming;		 /* WAITING for it, with an open row */

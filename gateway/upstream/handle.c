@@ -17,7 +17,9 @@
 #include "base/clock.h"
 #include "gateway/upstream/internal.h"
 
-#define POOL_AGE_S 30L /* idle connections older: not used */
+/* Idle connections older are not used.  Keep-alive holds them open on the way;
+ * what is closed at the other end all the same is called again. */
+#define POOL_AGE_S 110L
 
 static size_t
 on_header(char *p, size_t size, size_t n, void *arg)
@@ -136,6 +138,7 @@ set_call(struct hf_call *c)
 	/* The timer of ours is the deadline; this one only a fence. */
 	curl_easy_setopt(
 	    h, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms + 5000);
+	curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, (long)c->fresh);
 	curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, c);
 	curl_easy_setopt(h, CURLOPT_PREREQDATA, c);
 	curl_easy_setopt(h, CURLOPT_HEADERDATA, c);

@@ -34,6 +34,7 @@ struct hf_call {
 	int port;
 	struct event timer; /* resolve + connect */
 	int connect_ms;
+	bool fresh; /* not on a pooled connection */
 	int64_t started_us, connected_us;
 	struct hf_buf headers; /* of the response under way */
 	int status;

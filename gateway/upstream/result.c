@@ -10,6 +10,10 @@
 #include "base/clock.h"
 #include "gateway/upstream/internal.h"
 
+/* A pooled connection that its peer has given up dies within a round trip; one
+ * that dies later died of the request, or with its server. */
+#define STALE_US ((int64_t)2000000)
+
 struct meaning {
 	CURLcode rc;
 	enum hf_class cls;
@@ -22,7 +26,7 @@ static const struct meaning table[] = {
 	{ CURLE_OPERATION_TIMEDOUT, HF_CLASS_NETWORK, "connect_timeout" },
 	/* The pooled connection died after the request was sent on it; we
 	 * did not let the library send it again. */
-	{ CURLE_SEND_FAIL_REWIND, HF_CLASS_NETWORK, "stale_connection" },
+	{ CURLE_SEND_FAIL_REWIND, HF_CLASS_NETWORK, "reset" },
 	{ CURLE_PARTIAL_FILE, HF_CLASS_NETWORK, "eof" },
 	{ CURLE_GOT_NOTHING, HF_CLASS_NETWORK, "eof" },
 	{ CURLE_RECV_ERROR, HF_CLASS_NETWORK, "reset" },
@@ -88,6 +92,15 @@ name_failure(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 	}
 }
 
+/* What the end of a connection looks like, without a byte of a response; the
+ * library has a code of its own for none of them. */
+static bool
+is_end(CURLcode rc)
+{
+	return rc == CURLE_SEND_FAIL_REWIND || rc == CURLE_GOT_NOTHING ||
+	    rc == CURLE_RECV_ERROR || rc == CURLE_SEND_ERROR;
+}
+
 void
 hf_call_classify(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 {
@@ -122,6 +135,10 @@ hf_call_classify(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 	name_failure(c, rc, r);
 	if (rc == CURLE_SEND_FAIL_REWIND)
 		r->reused = true;
+	r->stale = r->reused && !r->any_byte && is_end(rc) &&
+	    hf_now_us() - c->connected_us < STALE_US;
+	if (r->stale)
+		r->reason = "stale_connection";
 	snprintf(r->detail, sizeof(r->detail), "%.159s",
 	    c->repeated		     ? "the pooled connection died" :
 		c->detail[0] != '\0' ? c->detail :

@@ -364,7 +364,7 @@ take_request(struct hf_call *c, struct hf_http_request *rq)
 
 int
 hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
-    int connect_ms, const struct hf_call_ops *ops, void *arg,
+    int connect_ms, bool fresh, const struct hf_call_ops *ops, void *arg,
     struct hf_call **out, struct hf_error *e)
 {
 	struct timeval tv = { connect_ms / 1000, connect_ms % 1000 * 1000 };
@@ -378,6 +378,7 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 	c->ops = ops;
 	c->arg = arg;
 	c->connect_ms = connect_ms;
+	c->fresh = fresh;
 	c->started_us = hf_now_us();
 	hf_buf_init(&c->headers, HEADERS_MAX);
 	evtimer_assign(&c->timer, u->base, connect_late, c);

@@ -28,6 +28,10 @@ struct hf_call_result {
 	bool clean;	    /* body ended as its framing says */
 	bool any_byte;	    /* of the response arrived */
 	bool reused;	    /* on a pooled connection */
+	bool stale;	    /* ... which its peer gave up at about the time
+			     * when it was taken: no byte came back, and that
+			     * within STALE_US.  The provider may have read
+			     * the request, or not. */
 	int64_t connect_us, total_us;
 	int64_t bytes_out, bytes_in;
 	char detail[160]; /* library's text; no contents */
@@ -47,9 +51,10 @@ int hf_upstream_new(struct hf_upstream **out, struct event_base *base,
 void hf_upstream_free(struct hf_upstream *u); /* cancels all */
 
 /* Start a call; 'rq' is taken over (its buffers move).  'connect_ms' covers
- * name resolution and connecting.  No callback runs before this returns. */
+ * name resolution and connecting; 'fresh': not on a pooled connection.  No
+ * callback runs before this returns. */
 int hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
-    int connect_ms, const struct hf_call_ops *ops, void *arg,
+    int connect_ms, bool fresh, const struct hf_call_ops *ops, void *arg,
     struct hf_call **out, struct hf_error *e) HF_MUST_CHECK;
 /* Close the connection now; no callback follows.  Allowed from inside the
  * call's own callbacks. */

@@ -85,11 +85,19 @@ def script(behaviour):
     return lambda p: p.script(behaviour)
 
 
+def fresh_script(behaviour):
+    """On a connection of its own: a pooled one is dialled again."""
+    def fail(p):
+        p.cut_idle()
+        p.script(behaviour)
+    return fail
+
+
 # What goes wrong, the class and the part of the reason that is recorded.
 FAULTS = [
     ("refused", down, "network", "refused"),
-    ("reset", script(provider.reset()), "network", ""),
-    ("hung up", script(provider.hang_up()), "network", ""),
+    ("reset", fresh_script(provider.reset()), "network", ""),
+    ("hung up", fresh_script(provider.hang_up()), "network", ""),
     ("500", script(provider.status(500)), "provider", "500"),
     ("502 with a page", script(provider.html(502)), "provider", "502"),
     ("503", script(provider.status(503)), "provider", "503"),

@@ -259,6 +259,7 @@ def connection_lives(t):
     with client.Connection(d.addr) as c:
         for status, fields, fault in bad * 3:
             if fault is not None:
+                A.cut_idle()	# else a reset is dialled again
                 A.script(fault)
             more = dict(fields)
             model = more.pop("model", "one")
@@ -409,6 +410,7 @@ def tried(t):
     for faults, target, count in chains:
         for stream in (False, True):
             for p, fault in faults:
+                p.cut_idle()	# else a reset is dialled again
                 p.script(fault)
             r = client.chat(d, "hi %d" % seq, session=n, model="three",
                             stream=stream)

@@ -73,6 +73,7 @@ def failing(cls):
         p.up()
         p.behave(FAILS[cls])
         p.take()
+        p.cut_idle()	# a reset on a pooled connection is dialled again
     return get_daemon()
 
 

@@ -37,6 +37,7 @@ struct seen {
 	bool cancel_in_headers, cancel_in_data, cancel_in_done;
 	bool pause_in_data;
 	struct seen *then; /* start this one from 'done' */
+	bool fresh;	   /* not on a pooled connection */
 };
 
 static void start(
@@ -111,8 +112,9 @@ start_in(struct seen *s, struct world *w, const char *host, int port,
 	hf_buf_init(&s->headers, HF_BUF_NOCAP);
 	hf_buf_init(&s->body, HF_BUF_NOCAP);
 	fill(&rq, port, host, body);
-	assert_int_equal(
-	    hf_upstream_start(w->u, &rq, connect_ms, &ops, s, &s->call, &e), 0);
+	assert_int_equal(hf_upstream_start(w->u, &rq, connect_ms, s->fresh,
+			     &ops, s, &s->call, &e),
+	    0);
 	/* The buffers moved, and nothing was reported yet. */
 	assert_null(rq.body.data);
 	assert_int_equal(s->n_headers + s->n_data + s->n_done, 0);
@@ -456,7 +458,8 @@ test_tls_garbage(void **state)
 	hf_buf_reset(&rq.url);
 	hf_buf_printf(&rq.url, "https://127.0.0.1:%d/", w->port);
 	assert_int_equal(
-	    hf_upstream_start(w->u, &rq, 5000, &ops, &s, &s.call, &e), 0);
+	    hf_upstream_start(w->u, &rq, 5000, false, &ops, &s, &s.call, &e),
+	    0);
 	p = peer_accept(w->base, w->listen_fd);
 	peer_puts(p, "HTTP/1.1 400 Bad Request\r\n\r\n");
 	until_done(&s);
@@ -486,7 +489,7 @@ test_connect_timeout(void **state)
 	hf_buf_reset(&rq.url);
 	hf_buf_printf(&rq.url, "https://127.0.0.1:%d/", w->port);
 	assert_int_equal(
-	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &s.call, &e), 0);
+	    hf_upstream_start(w->u, &rq, 100, false, &ops, &s, &s.call, &e), 0);
 	until_done(&s);
 	assert_failed(&s, HF_CLASS_NETWORK, "connect_timeout");
 	assert_true(s.r.total_us >= 90000 && s.r.total_us < at_most_us());
@@ -517,6 +520,73 @@ test_silent_connect(void **state)
 	close(fd);
 }
 
+/* One call that leaves its connection in the pool. */
+static struct peer *
+one_call(struct world *w)
+{
+	struct seen s = { 0 };
+	struct peer *p;
+
+	start(&s, w, "127.0.0.1", "one");
+	p = peer_accept(w->base, w->listen_fd);
+	expect_request(p, "one");
+	peer_drop(p);
+	peer_puts(p, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
+	until_done(&s);
+	assert_false(s.r.reused);
+	assert_false(s.r.stale);
+	forget(&s);
+	return p;
+}
+
+/* Stale is only what died at once, without a byte, on a pooled connection. */
+static void
+test_what_is_stale(void **state)
+{
+	static const struct {
+		const char *bytes;
+		bool reset, late, fresh, want;
+		const char *reason;
+	} row[] = {
+		{ "", false, false, false, true, "stale_connection" },
+		{ "", true, false, false, true, "stale_connection" },
+		{ "", false, true, false, false, "reset" },
+		{ "", false, false, true, false, "eof" },
+		{ "", true, false, true, false, "reset" },
+		/* Less than a line of a response is none. */
+		{ "H", false, false, false, true, "stale_connection" },
+		{ "HTTP/1.1 200 OK\r\n", false, false, false, false, NULL },
+		{ "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", false,
+		    false, false, false, "eof" },
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < hf_countof(row); i++) {
+		struct seen s = { .fresh = row[i].fresh };
+		struct peer *pooled = one_call(w), *p = pooled;
+
+		start(&s, w, "127.0.0.1", "two");
+		if (row[i].fresh)
+			p = peer_accept(w->base, w->listen_fd);
+		expect_request(p, "two");
+		if (row[i].late) /* as if it had been sent long ago */
+			s.call->connected_us -= 60 * 1000000;
+		peer_puts(p, row[i].bytes);
+		if (row[i].reset)
+			peer_reset(p);
+		else
+			peer_close(p);
+		until_done(&s);
+		assert_int_equal(s.r.stale, row[i].want);
+		if (row[i].reason != NULL)
+			assert_string_equal(s.r.reason, row[i].reason);
+		assert_int_equal(s.r.reused, !row[i].fresh);
+		if (row[i].fresh)
+			peer_close(pooled);
+		forget(&s);
+	}
+}
+
 /* A pooled connection that dies after the request was read: the server has
  * executed it, so the library must not send it again. */
 static void
@@ -543,6 +613,7 @@ test_stale_not_repeated(void **state)
 	until_done(&s);
 	assert_failed(&s, HF_CLASS_NETWORK, "stale_connection");
 	assert_true(s.r.reused);
+	assert_true(s.r.stale);
 	assert_false(s.r.any_byte);
 	assert_int_equal(s.n_headers, 0);
 	/* The library may have dialled again, but has sent nothing there. */
@@ -570,17 +641,20 @@ test_bad_requests(void **state)
 	hf_buf_reset(&rq.url);
 	hf_buf_puts(&rq.url, "::not a url");
 	assert_int_equal(
-	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e), HF_EINVAL);
+	    hf_upstream_start(w->u, &rq, 100, false, &ops, &s, &c, &e),
+	    HF_EINVAL);
 	assert_null(c);
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_puts(&rq.headers, "X-Bad: a\x01\n");
 	assert_int_equal(
-	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e), HF_EINVAL);
+	    hf_upstream_start(w->u, &rq, 100, false, &ops, &s, &c, &e),
+	    HF_EINVAL);
 	fill(&rq, w->port, "127.0.0.1", "q");
 	hf_buf_reset(&rq.url);
 	hf_buf_puts(&rq.url, "file:///etc/hostname");
 	assert_int_equal(
-	    hf_upstream_start(w->u, &rq, 100, &ops, &s, &c, &e), HF_EINVAL);
+	    hf_upstream_start(w->u, &rq, 100, false, &ops, &s, &c, &e),
+	    HF_EINVAL);
 	assert_int_equal(hf_upstream_in_flight(w->u), 0);
 }
 
@@ -1092,6 +1166,7 @@ main(void)
 		TEST(test_connect_timeout),
 		TEST(test_silent_connect),
 		TEST(test_stale_not_repeated),
+		TEST(test_what_is_stale),
 		TEST(test_bad_requests),
 		TEST(test_localhost),
 		TEST(test_resolver),

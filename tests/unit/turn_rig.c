@@ -202,13 +202,14 @@ on_call(evutil_socket_t fd, short what, void *arg)
 
 int
 hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
-    int connect_ms, const struct hf_call_ops *ops, void *arg,
+    int connect_ms, bool fresh, const struct hf_call_ops *ops, void *arg,
     struct hf_call **out, struct hf_error *e)
 {
 	struct hf_call *c = calloc(1, sizeof(*c));
 	struct timeval now = { 0, 0 };
 
 	(void)connect_ms;
+	(void)fresh;
 	(void)e;
 	assert_non_null(c);
 	c->u = u;
