@@ -38,6 +38,7 @@ enum hf_conf_release {
 enum hf_conf_handover { HF_HANDOVER_AUTO, HF_HANDOVER_ON, HF_HANDOVER_OFF };
 enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
 enum hf_conf_full { HF_FULL_WAIT, HF_FULL_NEXT };
+enum hf_conf_warm { HF_WARM_NONE, HF_WARM_CONNECT };
 /* When a session goes back to a target that it had left. */
 enum hf_conf_failback {
 	HF_FAILBACK_TURN,
@@ -87,6 +88,8 @@ struct hf_conf_call {
 	int max_output_tokens; /* anthropic: when the client names none */
 	int upstream_stream;   /* enum hf_conf_upstream_stream */
 	int prefill;	       /* enum hf_conf_prefill */
+	int warm;	       /* enum hf_conf_warm */
+	int warm_every_ms;     /* of a provider: it is asked so often */
 };
 
 struct hf_conf_provider {

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "gateway/metrics.h"
 #include "gateway/surface/surface.h"
+#include "gateway/warm.h"
 
 #define DRAIN_POLL_US 20000
 
@@ -21,6 +22,7 @@ struct hf_gateway {
 	struct hf_gateway_conf c;
 	struct hf_turn_env env;
 	struct hf_front *front;
+	struct hf_warm *warm;
 	struct event *store_ev;	 /* completions wait */
 	struct event *submit_ev; /* writes wait */
 	struct event *wake_ev;	 /* leases were granted to us */
@@ -352,6 +354,12 @@ hf_gateway_new(struct hf_gateway **out, const struct hf_gateway_conf *c,
 		rc = hf_front_new(&g->front, c->base, &fc, e);
 	if (rc == 0)
 		rc = make_events(g, e);
+	if (rc == 0) {
+		g->warm =
+		    hf_warm_new(c->base, c->conf, g->env.upstream, c->shm);
+		if (g->warm == NULL)
+			rc = hf_fail(e, HF_ENOMEM, "warm connections");
+	}
 	if (rc < 0) {
 		hf_gateway_free(g);
 		return rc;
@@ -375,6 +383,8 @@ hf_gateway_drain(struct hf_gateway *g, void (*done)(void *arg), void *arg)
 	g->drained = done;
 	g->drained_arg = arg;
 	hf_front_drain(g->front);
+	hf_warm_free(g->warm);
+	g->warm = NULL;
 	evtimer_add(g->drain_ev, &now);
 }
 
@@ -387,6 +397,7 @@ hf_gateway_free(struct hf_gateway *g)
 	if (g->front != NULL)
 		hf_front_free(g->front);
 	hf_turn_env_free(&g->env);
+	hf_warm_free(g->warm);
 	if (g->env.upstream != NULL)
 		hf_upstream_free(g->env.upstream);
 	hf_store_set_later(g->c.store, NULL, NULL);

@@ -396,26 +396,27 @@ put_format(struct hf_buf *b, struct hf_json params)
 
 /* The base is written with or without /v1, as the SDKs differ too. */
 static void
-put_url(struct hf_http_request *out, const char *base)
+put_url(struct hf_http_request *out, const char *base, const char *path)
 {
+	static const char version[] = "/v1";
 	size_t n = base == NULL ? 0 : strlen(base);
+	bool versioned;
 
 	while (n > 0 && base[n - 1] == '/')
 		n--;
-	hf_request_url(out, base,
-	    n >= 3 && memcmp(base + n - 3, "/v1", 3) == 0 ? "/messages" :
-							    "/v1/messages");
+	versioned = n >= 3 && memcmp(base + n - 3, version, 3) == 0;
+	hf_request_url(out, base, versioned ? "" : version);
+	hf_buf_puts(&out->url, path);
 }
 
 static int
-put_headers(const struct hf_payload_input *in, struct hf_http_request *out,
-    struct hf_error *e)
+put_headers(const struct hf_conf_provider *p, const char *path, bool stream,
+    struct hf_http_request *out, struct hf_error *e)
 {
-	const struct hf_conf_provider *p = in->target->provider;
 	const char *version = p->api_version;
-	int rc = hf_request_common(out, in->stream, e);
+	int rc = hf_request_common(out, stream, e);
 
-	put_url(out, p->base_url);
+	put_url(out, p->base_url, path);
 	if (rc == 0)
 		rc = hf_request_header(out, "x-api-key", "", p->api_key, e);
 	if (rc == 0)
@@ -438,7 +439,8 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 		return rc;
 	rc = hf_prefill_check(in, &l, e);
 	if (rc == 0)
-		rc = put_headers(in, out, e);
+		rc = put_headers(
+		    in->target->provider, "/messages", in->stream, out, e);
 	if (rc != 0)
 		goto out;
 	hf_buf_puts(b, "{\"model\":");
@@ -462,8 +464,18 @@ out:
 	return rc;
 }
 
+static int
+models(const struct hf_conf_provider *p, struct hf_http_request *out,
+    struct hf_error *e)
+{
+	int rc = put_headers(p, "/models", false, out, e);
+
+	return rc == 0 ? hf_request_check(out, e) : rc;
+}
+
 const struct hf_dialect hf_dialect_anthropic = {
 	.name = "anthropic",
 	.build = build,
+	.models = models,
 	.decoder_new = hf_anthropic_decoder_new,
 };

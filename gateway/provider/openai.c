@@ -343,13 +343,12 @@ put_params(struct hf_buf *b, struct hf_json params)
 /* --- the request ---------------------------------------------------------- */
 
 static int
-put_headers(const struct hf_payload_input *in, struct hf_http_request *out,
-    struct hf_error *e)
+put_headers(const struct hf_conf_provider *p, const char *path, bool stream,
+    struct hf_http_request *out, struct hf_error *e)
 {
-	const struct hf_conf_provider *p = in->target->provider;
-	int rc = hf_request_common(out, in->stream, e);
+	int rc = hf_request_common(out, stream, e);
 
-	hf_request_url(out, p->base_url, "/chat/completions");
+	hf_request_url(out, p->base_url, path);
 	if (rc == 0)
 		rc = hf_request_header(
 		    out, "Authorization", "Bearer ", p->api_key, e);
@@ -369,7 +368,8 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 		return rc;
 	rc = hf_prefill_check(in, &l, e);
 	if (rc == 0)
-		rc = put_headers(in, out, e);
+		rc = put_headers(in->target->provider, "/chat/completions",
+		    in->stream, out, e);
 	if (rc != 0)
 		goto out;
 	hf_buf_puts(b, "{\"model\":");
@@ -394,8 +394,18 @@ out:
 	return rc;
 }
 
+static int
+models(const struct hf_conf_provider *p, struct hf_http_request *out,
+    struct hf_error *e)
+{
+	int rc = put_headers(p, "/models", false, out, e);
+
+	return rc == 0 ? hf_request_check(out, e) : rc;
+}
+
 const struct hf_dialect hf_dialect_openai = {
 	.name = "openai",
 	.build = build,
+	.models = models,
 	.decoder_new = hf_openai_decoder_new,
 };

@@ -116,6 +116,10 @@ struct hf_dialect {
 	 * target ('e' says what); the attempt fails as class gateway. */
 	int (*build)(const struct hf_payload_input *in,
 	    struct hf_http_request *out, struct hf_error *e);
+	/* Asks for the provider's list of models, which costs nothing: for
+	 * connections that are to be kept warm. */
+	int (*models)(const struct hf_conf_provider *p,
+	    struct hf_http_request *out, struct hf_error *e);
 	/* 'stream' is what was asked for; a plain JSON answer to a stream
 	 * request is understood too. */
 	struct hf_decoder *(*decoder_new)(const struct hf_conf_target *t,

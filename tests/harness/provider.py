@@ -211,6 +211,7 @@ class Provider:
         self.key = key
         self.closing = False
         self.requests = []
+        self.listed = []	# connections that asked for the models
         self.violations = []
         self.connections = 0
         self.errors = []
@@ -345,6 +346,13 @@ class Provider:
             sock.close()
 
     def _one(self, sock, conn_n, method, path, headers, body):
+        if method == "GET" and path == "/v1/models":
+            self.listed.append(conn_n)
+            body = b'{"object":"list","data":[{"id":"x","object":"model"}]}'
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
+                         b"\r\nContent-Length: %d\r\n\r\n%s" % (
+                             len(body), body))
+            return True
         with self._cond:
             request = Request(len(self.requests), conn_n, method, path,
                               headers, body)

@@ -177,4 +177,58 @@ def twice(t):
     t.eq(a.requests, [], "its breaker is open")
 
 
+# --- warm = connect ---------------------------------------------------------
+
+@tap.case("a connection is there before the first turn, and stays", 60)
+def connected(t):
+    for key in ("warm", "target"):
+        a, b = provider.Provider("openai"), provider.Provider("anthropic")
+        conf = Config(workers=2)
+        for n, p in (("a", a), ("b", b)):
+            t.cleanup(p.close)
+            p.behave(provider.answer("by " + n))
+            conf.provider(n, p, warm_every_ms=300, breaker_failures=1,
+                          warm="connect" if key == "warm" else None)
+        conf.route("m", ["a/x", "b/y"])
+        if key == "target":
+            conf.target("a/x", warm="connect")
+            conf.target("b/y", warm="connect")
+        d = Daemon(conf)
+        t.cleanup(d.destroy)
+        d.start()
+        for p in (a, b):
+            wait.until(lambda p=p: len(set(p.listed)) == 2, 15,
+                       "a connection of each worker")
+        for _ in range(4):
+            r = client.chat(d, "hi", session=name(), model="m")
+            t.eq((r.status, r.text), (200, "by a"), repr(r))
+        t.eq({x.conn_n for x in a.requests} - set(a.listed), set(),
+             "turns on warm connections")
+        t.eq((a.connections, b.connections), (2, 2), "connections")
+        n = len(b.listed)
+        wait.until(lambda: len(b.listed) >= n + 4, 20, "to be asked again")
+        t.eq(b.connections, 2, "on the same connections")
+        # Closed by the other end: made again before a turn wants it.
+        b.cut_idle()
+        wait.until(lambda: len(set(b.listed)) == 4, 20, "new ones")
+        t.eq((b.requests, a.violations, b.violations), ([], [], []),
+             "nothing else was asked")
+        d.destroy()
+
+
+@tap.case("what comes of it concerns no turn and no breaker", 60)
+def unconcerned(t):
+    d, a, b = make(t, warm="connect", warm_every_ms=100)
+    a.down()
+    failed = 'holdfast_warm_connects_total{result="failed"}'
+    wait.until(lambda: d.metrics()[failed] >= 3, 15, "failures")
+    a.up()
+    a.behave(provider.answer("by a"))
+    r = client.chat(d, "hi", session=name(), model="m")
+    t.eq((r.status, r.text), (200, "by a"), repr(r))
+    t.eq(r.headers["x-holdfast-attempts"], "1", "at once")
+    ok = 'holdfast_warm_connects_total{result="ok"}'
+    wait.until(lambda: d.metrics()[ok] >= 1, 15, "it to be counted")
+
+
 tap.main()
