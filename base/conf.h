@@ -38,7 +38,7 @@ enum hf_conf_release {
 enum hf_conf_handover { HF_HANDOVER_AUTO, HF_HANDOVER_ON, HF_HANDOVER_OFF };
 enum hf_conf_disconnect { HF_DISCONNECT_CANCEL, HF_DISCONNECT_FINISH };
 enum hf_conf_full { HF_FULL_WAIT, HF_FULL_NEXT };
-enum hf_conf_warm { HF_WARM_NONE, HF_WARM_CONNECT };
+enum hf_conf_warm { HF_WARM_NONE, HF_WARM_CONNECT, HF_WARM_PREFILL };
 /* When a session goes back to a target that it had left. */
 enum hf_conf_failback {
 	HF_FAILBACK_TURN,
@@ -90,6 +90,7 @@ struct hf_conf_call {
 	int prefill;	       /* enum hf_conf_prefill */
 	int warm;	       /* enum hf_conf_warm */
 	int warm_every_ms;     /* of a provider: it is asked so often */
+	int warm_in_flight;    /* shadows at a time, over all workers */
 };
 
 struct hf_conf_provider {

@@ -231,6 +231,7 @@ retire_calls(struct hf_shm_header *h, unsigned slot)
 		if (atomic_load_explicit(&r->key, memory_order_relaxed) == 0)
 			continue;
 		atomic_store(&r->in_flight[slot], 0);
+		atomic_store(&r->shadows[slot], 0);
 		hf_breaker_died(&r->breaker, slot, hf_now_us());
 	}
 }

@@ -89,6 +89,7 @@ struct hf_target_row {
 	_Atomic uint64_t breaker;		 /* see breaker.h */
 	_Atomic uint32_t disabled;		 /* by hand */
 	_Atomic int32_t in_flight[HF_SHM_SLOTS]; /* written by that slot */
+	_Atomic int32_t shadows[HF_SHM_SLOTS];	 /* likewise */
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
 	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
 	struct hf_pace pace;

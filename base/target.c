@@ -93,6 +93,46 @@ hf_target_opens_us(const struct hf_target_row *r, int64_t now_us)
 }
 
 bool
+hf_target_is_quiet(const struct hf_target_row *r)
+{
+	return hf_target_in_flight(r) == 0;
+}
+
+static int
+shadows(const struct hf_target_row *r)
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
+		n += atomic_load_explicit(&r->shadows[i], memory_order_acquire);
+	return n;
+}
+
+bool
+hf_target_shadow_take(struct hf_shm *s, struct hf_target_row *r,
+    const struct hf_conf_call *c, int64_t now_us)
+{
+	int64_t due;
+
+	if (r == NULL || !hf_target_is_quiet(r) ||
+	    hf_target_opens_us(r, now_us) != 0 ||
+	    hf_breaker_view(&r->breaker).state != HF_BREAKER_CLOSED)
+		return false;
+	atomic_fetch_add(&r->shadows[s->self], 1);
+	if (shadows(r) <= c->warm_in_flight &&
+	    hf_target_reserve(r, c, now_us, now_us, &due) == HF_ADMIT_CALL)
+		return true;
+	hf_target_shadow_end(s, r);
+	return false;
+}
+
+void
+hf_target_shadow_end(struct hf_shm *s, struct hf_target_row *r)
+{
+	HF_CHECK(atomic_fetch_sub(&r->shadows[s->self], 1) > 0);
+}
+
+bool
 hf_target_is_healthy(const struct hf_shm *s, const struct hf_target_row *r,
     int64_t for_ms, int64_t now_us)
 {

@@ -51,6 +51,14 @@ void hf_target_answers(
 /* It is over; the ticket is empty afterwards.  Empty ones are ignored. */
 void hf_target_end(struct hf_shm *s, struct hf_ticket *k,
     const struct hf_conf_call *c, enum hf_health v, int64_t now_us);
+/* No call is in flight there. */
+bool hf_target_is_quiet(const struct hf_target_row *r);
+/* May a call be made that is nobody's turn?  Only where the breaker is closed,
+ * no call is in flight and, over all workers, fewer than warm_in_flight of its
+ * kind are; with rpm, it takes a place that is free now.  NULL: never. */
+bool hf_target_shadow_take(struct hf_shm *s, struct hf_target_row *r,
+    const struct hf_conf_call *c, int64_t now_us);
+void hf_target_shadow_end(struct hf_shm *s, struct hf_target_row *r);
 /* Its provider asked to be left alone for longer than now. */
 bool hf_target_is_blocked(const struct hf_target_row *r, int64_t now_us);
 /* It said 429, and how long it wants to be left alone (-1: it did not). */

@@ -379,7 +379,7 @@ hf_gateway_drain(struct hf_gateway *g, void (*done)(void *arg), void *arg)
 {
 	struct timeval now = { 0, 0 };
 
-	g->draining = true;
+	g->draining = g->env.draining = true;
 	g->drained = done;
 	g->drained_arg = arg;
 	hf_front_drain(g->front);

@@ -59,5 +59,5 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \
 	gateway/turn/replay.c gateway/turn/text.c \
 	gateway/turn/tokens.c gateway/turn/tokens.h \
-	gateway/turn/stay.c \
+	gateway/turn/shadow.c gateway/turn/stay.c \
 	gateway/turn/turn.c gateway/turn/turn.h gateway/turn/turn_internal.h

@@ -117,6 +117,28 @@ hf_store_answered_by(struct hf_store *st, int64_t session_row,
 	return target->p == NULL ? hf_fail(e, HF_ENOMEM, "target") : 0;
 }
 
+int
+hf_store_is_idle_at(struct hf_store *st, int64_t session_row, int64_t turn_row,
+    bool *idle, struct hf_error *e)
+{
+	struct hf_error local;
+	sqlite3_stmt *q;
+	int rc;
+
+	e = e == NULL ? &local : e;
+	*idle = false;
+	q = hf_db_bind(
+	    &st->read, HF_SQL_SESSION_IDLE_AT, e, "ii", session_row, turn_row);
+	if (q == NULL)
+		return e->code;
+	rc = hf_db_step(&st->read, q, e);
+	if (rc <= 0)
+		return rc;
+	*idle = sqlite3_column_int(q, 0) != 0;
+	hf_db_reset(q);
+	return 0;
+}
+
 /* --- the path ------------------------------------------------------------ */
 
 struct node {

@@ -184,6 +184,10 @@ int hf_store_answered_by(struct hf_store *st, int64_t session_row,
     struct hf_arena *a, struct hf_str *target,
     struct hf_error *e) HF_MUST_CHECK;
 
+/* read.  Is that turn the session's head, and does nobody hold its lease? */
+int hf_store_is_idle_at(struct hf_store *st, int64_t session_row,
+    int64_t turn_row, bool *idle, struct hf_error *e) HF_MUST_CHECK;
+
 struct hf_history {
 	struct hf_item *item; /* in order of the effective view; for
 			       * hf_store_history() the lead group in

@@ -309,13 +309,15 @@ put_max_tokens(struct hf_buf *b, const struct hf_payload_input *in)
 
 	if (n <= 0)
 		n = MAX_TOKENS;
-	for (i = 0; i < hf_countof(name); i++) {
+	for (i = 0; in->max_tokens == 0 && i < hf_countof(name); i++) {
 		if (hf_json_int(hf_json_get(in->params, name[i]), &v) &&
 		    v > 0) {
 			n = v;
 			break;
 		}
 	}
+	if (in->max_tokens > 0)
+		n = in->max_tokens;
 	hf_buf_printf(b, ",\"max_tokens\":%lld", (long long)n);
 }
 

@@ -13,8 +13,6 @@
 
 /* Parameters that are passed on under their own name. */
 static const char *const passed[] = {
-	"max_tokens",
-	"max_completion_tokens",
 	"temperature",
 	"top_p",
 	"stop",
@@ -324,12 +322,31 @@ put_tools(struct hf_buf *b, struct hf_json params, struct hf_error *e)
 	return rc;
 }
 
+/* Of the two names that the limit has, the one that the client knows. */
 static void
-put_params(struct hf_buf *b, struct hf_json params)
+put_limit(struct hf_buf *b, const struct hf_payload_input *in)
 {
-	struct hf_json v, first;
+	struct hf_json old = hf_json_get(in->params, "max_tokens");
+	struct hf_json v = hf_json_get(in->params, "max_completion_tokens");
+
+	if (in->max_tokens == 0) {
+		put_member(b, "max_tokens", old);
+		put_member(b, "max_completion_tokens", v);
+	} else {
+		hf_buf_printf(b, ",\"%s\":%d",
+		    v.type == HF_JSON_NUMBER ? "max_completion_tokens" :
+					       "max_tokens",
+		    in->max_tokens);
+	}
+}
+
+static void
+put_params(struct hf_buf *b, const struct hf_payload_input *in)
+{
+	struct hf_json params = in->params, v, first;
 	size_t i, pos;
 
+	put_limit(b, in);
 	for (i = 0; i < hf_countof(passed); i++) {
 		v = hf_json_get(params, passed[i]);
 		pos = 0;
@@ -379,7 +396,7 @@ build(const struct hf_payload_input *in, struct hf_http_request *out,
 		hf_buf_puts(b,
 		    ",\"continue_final_message\":true,"
 		    "\"add_generation_prompt\":false");
-	put_params(b, in->params);
+	put_params(b, in);
 	rc = put_tools(b, in->params, e);
 	if (rc != 0)
 		goto out;

@@ -35,6 +35,7 @@ struct hf_payload_input {
 	struct hf_json params;
 	const struct hf_conf_target *target;
 	bool stream;
+	int max_tokens; /* instead of what the parameters say; 0: that */
 	/* The last item is a part of an assistant's answer, and the target is
 	 * to go on with it, in the way of its call.prefill.  White space at
 	 * the end of that text may not reach the model (anthropic refuses

@@ -596,6 +596,7 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 	hf_count(t->env->shm, HF_C_attempts, 1);
 	if (rc == 0) {
 		a->bytes_out = (int64_t)rq.body.size;
+		turn_shadows_give_way(t->env, target);
 		(void)hf_fault("turn.call");
 		rc = hf_upstream_start(t->env->upstream, &rq,
 		    target->call.connect_ms, fresh, &call_ops, a, &a->call, e);

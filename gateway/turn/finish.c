@@ -122,6 +122,7 @@ tell_finish(struct hf_turn *t)
 	else if (t->durable)
 		hf_turn_sent(t->env, &info.told, false, &t->given);
 	t->surface = NULL;
+	turn_shadow(t);
 	turn_move(t, TURN_DONE);
 }
 

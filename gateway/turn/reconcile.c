@@ -338,8 +338,10 @@ reconcile(struct hf_turn *t, struct hf_error *e)
 	rc = turn_check_head(t, e);
 	if (rc != 0)
 		return rc;
-	if (t->head.found)
+	if (t->head.found) {
+		turn_shadows_end(t->env, t->head.session_row);
 		turn_stay(t, t->head.session_row);
+	}
 	hf_draft_digest(d, &t->head.key);
 	p.client = d->item + d->n_lead;
 	p.n_client = d->n - d->n_lead;

@@ -326,6 +326,7 @@ hf_turn_sent(struct hf_turn_env *env, const struct hf_told *told, bool sent,
 void
 hf_turn_env_free(struct hf_turn_env *env)
 {
+	turn_shadows_cut(env);
 	flush_sent(env);
 	if (env->sent_ev != NULL)
 		event_free(env->sent_ev);

@@ -34,6 +34,9 @@ struct hf_turn_env {
 	struct hf_turn *queued;	     /* list: wait for a grant */
 	struct hf_attempt *attempts; /* list: calls in flight */
 	unsigned n_turns;	     /* not yet freed */
+	struct hf_shadow *shadows;   /* list, see shadow.c */
+	unsigned n_shadows;
+	bool draining; /* nothing is begun for later turns */
 	/* Targets that refused to go on with an assistant message, whatever
 	 * the configuration says. */
 	const struct hf_conf_target *no_prefill[16];

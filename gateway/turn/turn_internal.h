@@ -229,6 +229,16 @@ void turn_reconcile(struct hf_turn *t);
 void turn_enqueue(struct hf_turn *t); /* waits for a grant */
 void turn_leave_queue(struct hf_turn *t);
 
+/* shadow.c */
+/* The turn is complete: what is done for the next one. */
+void turn_shadow(const struct hf_turn *t);
+/* A turn of that session has come. */
+void turn_shadows_end(struct hf_turn_env *env, int64_t session_row);
+/* A call is about to be made there. */
+void turn_shadows_give_way(
+    struct hf_turn_env *env, const struct hf_conf_target *target);
+void turn_shadows_cut(struct hf_turn_env *env);
+
 /* stay.c */
 /* Begin with the target that the session stays with, or goes back to, as the
  * route says.  Before the first attempt. */

@@ -20,7 +20,7 @@ REGRESS_TESTS = \
 	tests/regress/19-heard.t tests/regress/20-client-gone.t \
 	tests/regress/21-timeline.t tests/regress/25-last-resort.t tests/regress/26-errors.t \
 	tests/regress/27-failback.t tests/regress/27-rolling.t \
-	tests/regress/28-warm.t \
+	tests/regress/28-prefill.t tests/regress/28-warm.t \
 	tests/regress/23-fault-wall.t \
 	tests/regress/26-breaker.t \
 	tests/regress/27-take-up.t \
