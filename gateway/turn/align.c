@@ -56,6 +56,23 @@ same_whole(const struct hf_item *s, const struct hf_item *c)
 }
 
 static bool
+is_letter(unsigned char c)
+{
+	return (c >= '0' && c <= '9') ||
+	    ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+bool
+hf_align_grew(struct hf_str before, struct hf_str now)
+{
+	size_t n = before.size;
+
+	return n > 0 && now.size > n && memcmp(before.p, now.p, n) == 0 &&
+	    !(is_letter((unsigned char)now.p[n - 1]) &&
+		is_letter((unsigned char)now.p[n]));
+}
+
+static bool
 is_answer(const struct hf_item *i)
 {
 	return i->role == HF_ROLE_ASSISTANT;

@@ -59,6 +59,9 @@ int hf_align(enum hf_history_mode mode, const struct hf_item *stored,
     uint32_t n_stored, const struct hf_item *client, uint32_t n_client,
     struct hf_arena *a, struct hf_align *out) HF_MUST_CHECK;
 
+/* Does 'now' say all of 'before' and more, from the end of a word on? */
+bool hf_align_grew(struct hf_str before, struct hf_str now);
+
 /* The digest that counts in the effective view. */
 static inline const uint8_t *
 hf_item_view_digest(const struct hf_item *i)

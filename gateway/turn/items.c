@@ -130,6 +130,18 @@ norm_arguments(struct hf_buf *norm, struct hf_str text)
 	norm_end(norm, at);
 }
 
+struct hf_str
+hf_item_norm_text(struct hf_str norm)
+{
+	uint64_t size = 0;
+
+	HF_CHECK(norm.size >= 10);
+	for (int i = 0; i < 8; i++)
+		size = size << 8 | (unsigned char)norm.p[2 + i];
+	HF_CHECK(size <= norm.size - 10);
+	return (struct hf_str){ norm.p + 10, size };
+}
+
 /* --- contents ---------------------------------------------------------- */
 
 static int
@@ -425,4 +437,22 @@ hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k)
 	HF_CHECK(!d->no_norm);
 	for (unsigned i = 0; i < d->n; i++)
 		hf_store_digest(k, d->norm[i], d->item[i].digest);
+}
+
+int
+hf_item_norm(const struct hf_item *item, struct hf_arena *a,
+    struct hf_str *norm, struct hf_error *e)
+{
+	struct hf_draft d;
+	struct hf_json body;
+	int rc = hf_json_check(item->body, &body, NULL, e);
+
+	hf_draft_init(&d, a);
+	if (rc == 0)
+		rc = hf_draft_message(&d, item->role, item->origin,
+		    hf_json_get(body, "content"), hf_json_get(body, "name"),
+		    hf_json_get(body, "refusal"), e);
+	if (rc == 0)
+		*norm = d.norm[0];
+	return rc;
 }

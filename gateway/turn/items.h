@@ -51,6 +51,12 @@ int hf_draft_answer_call(struct hf_draft *d, struct hf_str id,
     struct hf_str name, struct hf_str arguments,
     struct hf_error *e) HF_MUST_CHECK;
 
+/* The decoded text of a message, given its normal form. */
+struct hf_str hf_item_norm_text(struct hf_str norm);
+/* The normal form of a message of which there is only the stored body. */
+int hf_item_norm(const struct hf_item *item, struct hf_arena *a,
+    struct hf_str *norm, struct hf_error *e) HF_MUST_CHECK;
+
 /* Fill in all digests under a session's key. */
 void hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k);
 

@@ -118,6 +118,62 @@ is_retry(struct pass *p, bool prefix)
 	return memcmp(chain, h->head_input_digest, sizeof(chain)) == 0;
 }
 
+static bool
+is_user_text(const struct hf_item *i)
+{
+	return i->kind == HF_ITEM_MESSAGE && i->role == HF_ROLE_USER;
+}
+
+/* What the head turn was asked, if that is one message of a user and nothing
+ * of an answer was heard; else NULL. */
+static const struct hf_item *
+unanswered_input(const struct pass *p, const struct hf_history *h)
+{
+	int64_t head = p->t->head.head_turn_row;
+	const struct hf_item *last = h->n > 0 ? &h->item[h->n - 1] : NULL;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < h->n; i++)
+		n += h->item[i].turn_row == head && !h->item[i].lead;
+	return n == 1 && last->turn_row == head && is_user_text(last) ? last :
+									NULL;
+}
+
+/*
+ * Is this the head turn's request, which was dropped before anybody heard an
+ * answer, and has grown since?  So does a voice client that sends what it has
+ * understood so far, and then more of it.  If it is a first request, a client
+ * with the whole history and one that sends only what is new look alike; but
+ * nothing is lost either way, because all that was said is said again.  1: yes.
+ */
+static int
+has_grown(const struct pass *p, struct hf_error *e)
+{
+	struct hf_turn *t = p->t;
+	const struct hf_head *h = &t->head;
+	const struct hf_item *was;
+	struct hf_history hist;
+	struct hf_str norm;
+	int rc;
+
+	if (t->in.mode != HF_HISTORY_AUTO || h->head_turn_row == 0 ||
+	    !ended_badly(h->head_state) || p->n_client != 1 ||
+	    !is_user_text(&p->client[0]))
+		return 0;
+	rc = hf_store_history(t->env->store, h->session_row, h->head_turn_row,
+	    t->arena, &hist, e);
+	if (rc < 0)
+		return rc;
+	was = unanswered_input(p, &hist);
+	if (was == NULL)
+		return 0;
+	rc = hf_item_norm(was, t->arena, &norm, e);
+	if (rc < 0)
+		return rc;
+	return hf_align_grew(hf_item_norm_text(norm),
+	    hf_item_norm_text(t->in.draft.norm[t->in.draft.n_lead]));
+}
+
 static int
 align_with(struct pass *p, int64_t turn_row, struct hf_error *e)
 {
@@ -143,10 +199,12 @@ align(struct pass *p, struct hf_error *e)
 {
 	struct hf_turn *t = p->t;
 	bool prefix = t->in.mode != HF_HISTORY_DELTA && is_prefix(p);
-	int rc;
+	int rc = is_retry(p, prefix) ? 1 : has_grown(p, e);
 
 	p->parent_row = t->head.head_turn_row;
-	if (is_retry(p, prefix)) {
+	if (rc < 0)
+		return rc;
+	if (rc > 0) {
 		rc = align_with(p, t->head.head_parent_row, e);
 		if (rc == 0 && p->align.how != HF_ALIGN_BRANCH) {
 			p->retry_of_row = t->head.head_turn_row;

@@ -356,6 +356,77 @@ def failed_then_on(t):
              u("what is my code?")])
 
 
+def drop(k, messages, stream=True, **more):
+    """A request whose client leaves before it hears anything."""
+    A.take()
+    A.behave(provider.silence())
+    with client.Connection(k.d.addr) as c:
+        c.request("POST", "/v1/chat/completions", client.headers_of(
+            k.session, headers=list(more.get("headers", {}).items())),
+            json.dumps(client.body_of(messages, stream=stream)).encode())
+        A.wait_requests(1)
+    wait.until(lambda: [x["state"] for x in k.d.session(k.session)["turns"]]
+               [-1] == "canceled", 10, "the turn to end")
+    A.behave(provider.echo())
+
+
+@tap.case("a request that was dropped and has grown is not said twice")
+def grown(t):
+    # The first of a session, as clients of either kind send it.
+    for first in ([], [S("rules")]):
+        k = Talk(t)
+        drop(k, first + [U("I would")])
+        drop(k, first + [U("I would like")], stream=False)
+        k.say(first + [U("I would like a table")], "For how many?")
+        told = [(m["role"], m["content"]) for m in first]
+        k.heard(told + [u("I would like a table")], "retry")
+        k.say([U("two")], "Done")
+        k.heard(told + [u("I would like a table"), r("For how many?"),
+                        u("two")], "delta")
+        shown = k.d.session(k.session)
+        t.eq([x["state"] for x in shown["turns"]],
+             ["canceled", "canceled", "complete", "complete"], "all kept")
+    # A later one of a client that sends only what is new.
+    k = Talk(t)
+    k.say([U("one")], "ONE")
+    drop(k, [U("two")])
+    k.say([U([{"type": "text", "text": "two, please"}])], "TWO")
+    k.heard([u("one"), r("ONE"), u("two, please")], "retry")
+    # One that failed for its provider's sake.
+    A.script(provider.status(503))
+    t.eq(client.chat(k.d, [U("three")], session=k.session).status, 503,
+         "failed")
+    k.say([U("three, please")], "THREE")
+    k.heard([u("one"), r("ONE"), u("two, please"), r("TWO"),
+             u("three, please")], "retry")
+
+
+@tap.case("what only looks like it is said as well")
+def not_grown(t):
+    for before, now, headers, why in (
+            ("yes", "yesterday", {}, "another word"),
+            ("yes", "no", {}, "another text"),
+            ("I see", "I see it", {"X-Holdfast-History": "delta"},
+             "the client says that it is new")):
+        k = Talk(t)
+        k.say([U("one")], "ONE")
+        drop(k, [U(before)], headers=headers)
+        k.say([U(now)], "TWO", headers=headers)
+        k.heard([u("one"), r("ONE"), u(before), u(now)], "delta")
+    # It was answered; or a part of an answer was heard.
+    k = Talk(t)
+    k.say([U("one")], "ONE")
+    k.say([U("one more")], "TWO")
+    k.heard([u("one"), r("ONE"), u("one more")], "delta")
+    A.behave(provider.cut("half an answer", 2))
+    client.chat(k.d, [U("three")], session=k.session, stream=True)
+    A.behave(provider.echo())
+    k.say([U("three more")], "FOUR")
+    told = A.histories()[-1]
+    t.eq((told[-3], told[-2][0], told[-1]),
+         (u("three"), "assistant", u("three more")), "heard in part")
+
+
 # --- durability of what was said -------------------------------------------
 
 @tap.case("the next turn on another connection knows the last one, 60 times",

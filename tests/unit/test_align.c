@@ -271,10 +271,39 @@ test_all_short_lists(void **state)
 	assert_int_equal(runs, 3 * 46656);
 }
 
+/* A request that comes again with more words. */
+static void
+test_grew(void **state)
+{
+	static const struct {
+		const char *before, *now;
+		bool want;
+	} row[] = {
+		{ "I would", "I would like", true },
+		{ "I would ", "I would like", true },
+		{ "yes", "yes, please", true },
+		{ "yes", "yes", false },
+		{ "yes", "yesterday", false },
+		{ "no 1", "no 12", false },
+		{ "yes", "Yes, please", false },
+		{ "yes, please", "yes", false },
+		{ "I would like.", "I would like to", false },
+		{ "", "yes", false },
+		{ "\xe4\xbd\xa0", "\xe4\xbd\xa0\xe5\xa5\xbd", true },
+		{ "a\nb", "a\nb c", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(row); i++)
+		assert_int_equal(
+		    hf_align_grew(hf_str(row[i].before), hf_str(row[i].now)),
+		    row[i].want);
+}
+
 int
 main(void)
 {
-	struct CMUnitTest t[hf_countof(rows) + 2];
+	struct CMUnitTest t[hf_countof(rows) + 3];
 	size_t n = 0;
 
 	for (size_t i = 0; i < hf_countof(rows); i++)
@@ -282,6 +311,7 @@ main(void)
 			.test_func = test_row,
 			.initial_state = (void *)(uintptr_t)&rows[i] };
 	t[n++] = (struct CMUnitTest)cmocka_unit_test(test_heard_counts);
+	t[n++] = (struct CMUnitTest)cmocka_unit_test(test_grew);
 	t[n++] = (struct CMUnitTest)cmocka_unit_test(test_all_short_lists);
 	return _cmocka_run_group_tests("align", t, n, NULL, NULL);
 }
