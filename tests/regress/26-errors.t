@@ -200,13 +200,13 @@ class Plain:
 def first_request(t):
     plain = Plain()
     t.cleanup(plain.close)
-    closed = socket.create_server(("127.0.0.1", 0))
-    port = closed.getsockname()[1]
-    closed.close()
+    closed = provider.Provider("openai")	# its port stays taken
+    t.cleanup(closed.close)
+    closed.down()
     cases = [
         ("an unresolvable host", "http://does-not-exist.invalid:1/v1",
          "network"),
-        ("a closed port", "http://127.0.0.1:%d/v1" % port, "network"),
+        ("a closed port", closed.base_url, "network"),
         ("a TLS failure", "https://127.0.0.1:%d/v1" % plain.port, "network"),
         ("a bare 429", A.base_url, "capacity"),
     ]
