@@ -13,6 +13,7 @@
 #include "bench/recital.h"
 #include "bench/rng.h"
 #include "bench/rules.h"
+#include "bench/script.h"
 #include "bench/suite.h"
 
 static char *
@@ -300,6 +301,8 @@ hf_answer_make(struct hf_answer *a, json_t *view, json_t *tools,
 
 	a->text = NULL;
 	a->calls = NULL;
+	if (lore == NULL && hf_script_answer(a, view, tools))
+		return;
 	if (n > 0 && hf_view_has_role(json_array_get(view, n - 1), "tool")) {
 		a->text = tool_results(view);
 		return;

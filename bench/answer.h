@@ -3,6 +3,7 @@
  * received in this one request.  Rules, first match wins, on the last user
  * message (or on tool results, when those are last):
  *
+ *   a line of a call         what script.h says
  *   tool results last      "Tool results: NAME = TEXT; NAME = TEXT."
  *   "!call NAME JSON" lines, each a declared tool: those calls, in parallel
  *   "!fetch NAME PROBE"    a call with the probe's fact in its arguments, or

@@ -275,7 +275,7 @@ set_killers(struct hf_play_conf *c, const struct hf_run_options *o,
 		c->tick_arg = killer;
 		c->tick_ms = (unsigned)o->kill_ms;
 	}
-	if (!c->suite->kills || o->target != NULL || o->proxy)
+	if (!c->suite->kills || o->target != NULL || o->proxy || o->kill_ms > 0)
 		return;
 	hf_director_init(d, d->launch, killer);
 	c->before = direct_before;
@@ -396,7 +396,8 @@ run_suite(struct hf_run_options *o, json_t **report)
 		return HF_EXIT_USAGE;
 	}
 	configure(&c, o, suite);
-	if (suite->kills && (o->target != NULL || o->proxy || o->kill_ms > 0)) {
+	if (suite->kills && !suite->kills_optional &&
+	    (o->target != NULL || o->proxy || o->kill_ms > 0)) {
 		fputs("continuitybench: the suite kills the daemon that this "
 		      "program started, as it says: not with --target, "
 		      "--proxy or --kill-workers\n",

@@ -21,7 +21,8 @@ libbench_a_SOURCES = \
 	bench/suite_retries.c bench/suite_carriers.c bench/suite_crowd.c \
 	bench/suite_failback.c bench/suite_oblique.c bench/suite_updates.c \
 	bench/client.c bench/client.h bench/director.c bench/director.h \
-	bench/suite_kill.c \
+	bench/suite_kill.c bench/suite_ivr.c bench/script.c bench/script.h \
+	bench/script_words.c \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
 	bench/dialect.c bench/dialect.h bench/faults.c bench/faults.h \
 	bench/gemini.c bench/gemini.h bench/check_gemini.c \

@@ -28,6 +28,7 @@ struct stage {
 	unsigned ended;
 	int64_t told_us;       /* of the last progress line */
 	struct actor *killed;  /* whose turn the gateway is killed in */
+	unsigned leaving;      /* that interrupted, and did not go on yet */
 	struct actor *waiting; /* for such a turn of their own, in order */
 };
 
@@ -37,7 +38,8 @@ struct actor {
 	struct hf_play *play;
 	unsigned begun, pending; /* requests of this turn */
 	bool heard, failed;	 /* an answer, or that there is none */
-	struct actor *next;	 /* waiting */
+	unsigned leaving;   /* turns until what it interrupted is settled */
+	struct actor *next; /* waiting */
 };
 
 /* Beginnings of its text that a turn with growing text is asked with, and how
@@ -46,6 +48,7 @@ struct actor {
 #define GROWTH_MS 40
 
 static void take_turn(struct actor *a);
+static void ask(struct actor *a);
 
 unsigned
 hf_play_index(
@@ -147,21 +150,70 @@ fail(struct actor *a, const struct hf_call_result *r)
 	    p->n_answered + 1, r->error);
 }
 
-/* The next one that waits for its turn may have it. */
+/* Is the gateway to be killed in this turn? */
+static bool
+is_killed(const struct actor *a)
+{
+	const struct hf_kill_plan *k = &a->play->c->kill;
+
+	return a->stage->conf->before != NULL && k->victim != HF_KILL_NOBODY &&
+	    k->turn == a->play->n_answered;
+}
+
+static bool
+leaves(const struct actor *a)
+{
+	return a->stage->conf->before != NULL &&
+	    a->play->c->manner[a->play->n_answered] == HF_LEAVING;
+}
+
+/* The gateway is killed in one turn at a time, and in none that a client
+ * leaves in.  'behind': who waits already comes first. */
+static bool
+must_wait(const struct actor *a, bool behind)
+{
+	const struct stage *s = a->stage;
+
+	if (!is_killed(a) && !leaves(a))
+		return false;
+	return s->killed != NULL || (behind && s->waiting != NULL) ||
+	    (is_killed(a) && s->leaving > 0);
+}
+
 static void
-end_killing(struct actor *a)
+begin_turn(struct actor *a)
 {
 	struct stage *s = a->stage;
-	struct actor *next = s->waiting;
 
-	if (s->killed != a)
-		return;
-	s->conf->after(s->conf->kill_arg, a->play);
-	s->killed = NULL;
-	if (next == NULL)
-		return;
-	s->waiting = next->next;
-	take_turn(next);
+	if (is_killed(a)) {
+		s->killed = a;
+		s->conf->before(s->conf->kill_arg, a->play);
+	} else if (leaves(a)) {
+		a->leaving = 2; /* this turn and the next */
+		s->leaving++;
+	}
+	ask(a);
+}
+
+/* What was on its way to a client that left is known to the gateway alone: it
+ * is not killed before the next turn has shown that it has written it down. */
+static void
+settle(struct actor *a)
+{
+	struct stage *s = a->stage;
+
+	if (s->killed == a) {
+		s->conf->after(s->conf->kill_arg, a->play);
+		s->killed = NULL;
+	}
+	if (a->leaving > 0 && --a->leaving == 0)
+		s->leaving--;
+	while (s->waiting != NULL && !must_wait(s->waiting, false)) {
+		struct actor *next = s->waiting;
+
+		s->waiting = next->next;
+		begin_turn(next);
+	}
 }
 
 static void
@@ -175,7 +227,9 @@ end_turn(struct actor *a)
 		p->answer[p->n_answered] = NULL;
 		p->calls[p->n_answered] = NULL;
 	}
-	end_killing(a);
+	if (a->failed && a->leaving > 0)
+		a->leaving = 1; /* its last */
+	settle(a);
 	if (!a->failed && ++p->n_answered < p->c->n_user) {
 		take_turn(a);
 		return;
@@ -252,23 +306,14 @@ ask(struct actor *a)
 		next_request(a);
 }
 
-/* The gateway is to be killed in one turn at a time. */
 static void
 take_turn(struct actor *a)
 {
-	const struct hf_kill_plan *k = &a->play->c->kill;
 	struct stage *s = a->stage;
 	struct actor **at = &s->waiting;
 
-	if (s->conf->before == NULL || k->victim == HF_KILL_NOBODY ||
-	    k->turn != a->play->n_answered) {
-		ask(a);
-		return;
-	}
-	if (s->killed == NULL) {
-		s->killed = a;
-		s->conf->before(s->conf->kill_arg, a->play);
-		ask(a);
+	if (!must_wait(a, true)) {
+		begin_turn(a);
 		return;
 	}
 	while (*at != NULL)

@@ -57,6 +57,10 @@ const struct hf_suite_kind hf_suite_kinds[] = {
 	    "96 conversations in which a worker, the master or all processes "
 	    "are killed, at 16 moments of a turn",
 	    hf_suite_kill, 1, true },
+	{ "ivr",
+	    "96 telephone calls by script (booking, billing, outage, refill), "
+	    "with tools, silence, interruptions and kills",
+	    hf_suite_ivr, 1, true },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 

@@ -152,7 +152,8 @@ struct hf_suite {
 	unsigned retries;     /* that clients need, unless it is told, */
 	unsigned pause_ms;    /* ... and the longest pause before; 0: usual */
 	bool alone;	      /* there is nothing to compare a system with */
-	bool kills;	      /* conversations have plans for that */
+	bool kills;	      /* conversations have plans for that, */
+	bool kills_optional;  /* ... and can be played without */
 };
 
 struct hf_suite_kind {
@@ -215,6 +216,7 @@ struct hf_suite *hf_suite_retries(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_bargein(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_failback(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_kill(uint64_t seed, unsigned size) HF_MUST_CHECK;
+struct hf_suite *hf_suite_ivr(uint64_t seed, unsigned size) HF_MUST_CHECK;
 
 /*
  * A published set: conversations and, for each, the failure of its probe's

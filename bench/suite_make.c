@@ -219,6 +219,12 @@ deal(struct hf_dealer *d, enum hf_fact_type *type, struct hf_rng *r)
 	return nth_fact(*type, d->order[*type][d->dealt[*type]++], r);
 }
 
+char *
+hf_deal_one(struct hf_dealer *d, enum hf_fact_type type, struct hf_rng *r)
+{
+	return deal(d, &type, r);
+}
+
 const char *
 hf_deal_more(struct hf_dealer *d, struct hf_conv *c, enum hf_fact_type type,
     struct hf_rng *r)

@@ -50,6 +50,10 @@ void hf_dealer_init(struct hf_dealer *d, struct hf_rng *r);
 void hf_dealer_free(struct hf_dealer *d);
 /* Sets tmpl, fact, fact_type and mark. */
 void hf_deal_fact(struct hf_dealer *d, struct hf_conv *c, struct hf_rng *r);
+/* A fact of this type (or a number, when all of them were dealt); caller
+ * frees. */
+char *hf_deal_one(
+    struct hf_dealer *d, enum hf_fact_type type, struct hf_rng *r);
 /* A further fact of the conversation, of this type (or a number, when all of
  * them were dealt); the conversation's. */
 const char *hf_deal_more(struct hf_dealer *d, struct hf_conv *c,

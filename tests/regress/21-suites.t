@@ -98,6 +98,19 @@ for _name, _size, _turns in (("updates", 16, 20), ("carriers", 18, 24),
     tap.case("suite %s" % _name, 120)(_play)
 
 
+@tap.case("suite ivr: calls with silence, interruptions and kills", 300)
+def ivr(t):
+    report, _ = run(t, "ivr", 48)
+    s = report["systems"]["holdfast"]
+    whole(t, report, 48, sum(s["streams"]["outcomes"].values()))
+    t.eq({k: v["n"] for k, v in s["by"]["call"].items()},
+         dict.fromkeys(("booking", "billing", "outage", "refill"), 12),
+         "calls")
+    t.eq((report["counts"]["kills"], report["counts"]["missed_kills"]),
+         (12, 0), "kills")
+    t.ok(s["streams"]["texts"]["compared"] > 300, "texts")
+
+
 @tap.case("suite kill: each moment, each victim", 300)
 def kill(t):
     report, out = run(t, "kill", 48)

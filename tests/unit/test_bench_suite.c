@@ -37,6 +37,7 @@ static const struct {
 	{ "bargein", UINT64_C(0xe40114605159d72) },
 	{ "failback", UINT64_C(0xde32d5836d9e408c) },
 	{ "kill", UINT64_C(0x9d3249c32293a610) },
+	{ "ivr", UINT64_C(0xd6368ac118c9d55d) },
 };
 
 static struct hf_suite *
@@ -262,11 +263,29 @@ probes(void **state)
 	hf_suite_free(s);
 }
 
+/* Names of the tools that its requests declare, or NULL; new. */
+static json_t *
+declared(const struct hf_conv *c)
+{
+	json_t *tools, *out, *t;
+	size_t i;
+
+	if (c->tools == NULL)
+		return NULL;
+	tools = json_loads(c->tools, 0, NULL);
+	out = json_array();
+	assert_true(json_array_size(tools) > 0);
+	json_array_foreach(tools, i, t) json_array_append(
+	    out, json_object_get(json_object_get(t, "function"), "name"));
+	json_decref(tools);
+	return out;
+}
+
 /* With its own history each turn is answered as the suite says. */
 static void
 answers_hold(const struct hf_conv *c)
 {
-	json_t *view = json_array(), *tools = json_pack("[s]", "look_up"), *m;
+	json_t *view = json_array(), *tools = declared(c), *m;
 	char *system = hf_suite_system(c, "CB-0");
 
 	json_array_append_new(view, message("system", system));
@@ -279,7 +298,7 @@ answers_hold(const struct hf_conv *c)
 			json_object_set_new(m, "call_id", json_string("c1"));
 		json_array_append_new(view, m);
 		assert_int_equal(hf_conv_view_turn(c, view), k);
-		hf_answer_make(&a, view, c->tools == NULL ? NULL : tools, NULL);
+		hf_answer_make(&a, view, tools, NULL);
 		if (c->exact[k] != NULL)
 			assert_string_equal(
 			    a.text == NULL ? "" : a.text, c->exact[k]);
@@ -419,7 +438,7 @@ others(void **state)
 		unsigned n;
 	} t[] = { { "updates", 160 }, { "carriers", 120 }, { "oblique", 120 },
 		{ "crowd", 500 }, { "failback", 120 }, { "retries", 120 },
-		{ "bargein", 60 }, { "kill", 96 } };
+		{ "bargein", 60 }, { "kill", 96 }, { "ivr", 96 } };
 
 	(void)state;
 	for (unsigned i = 0; i < hf_countof(t); i++) {
