@@ -209,6 +209,14 @@ add_headers(struct call *k, const struct hf_call_request *rq)
 	add_header(k, "Expect", "");
 }
 
+static void
+wait_until(struct call *k, int64_t due_us)
+{
+	k->due_us = due_us;
+	k->next = k->client->waiting;
+	k->client->waiting = k;
+}
+
 void
 hf_client_call(struct hf_client *c, const struct hf_call_request *rq)
 {
@@ -222,9 +230,12 @@ hf_client_call(struct hf_client *c, const struct hf_call_request *rq)
 	k->size = rq->body.size;
 	add_headers(k, rq);
 	set_options(k);
-	k->began_us = hf_now_us();
+	k->began_us = hf_now_us() + rq->after_ms * INT64_C(1000);
 	c->active++;
-	send_call(k);
+	if (rq->after_ms == 0)
+		send_call(k);
+	else
+		wait_until(k, k->began_us);
 }
 
 void
@@ -274,10 +285,8 @@ try_again(struct call *k, int64_t now)
 	pause = k->result.retries > 10 ? most :
 					 (int64_t)PAUSE_MS << k->result.retries;
 	k->result.retries++;
-	k->due_us = now + (pause > most ? most : pause) * INT64_C(1000);
 	hf_reader_free(&k->reader);
-	k->next = c->waiting;
-	c->waiting = k;
+	wait_until(k, now + (pause > most ? most : pause) * INT64_C(1000));
 	return true;
 }
 
@@ -286,9 +295,11 @@ finish(struct call *k, CURLcode code)
 {
 	struct hf_client *c = k->client;
 	int64_t now = hf_now_us();
+	curl_off_t retry_after = 0;
 	long status = 0;
 
 	curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(k->easy, CURLINFO_RETRY_AFTER, &retry_after);
 	curl_multi_remove_handle(c->multi, k->easy);
 	if (code != CURLE_OK && k->reader.stream && k->reader.done)
 		code = CURLE_OK; /* clients read up to [DONE] */
@@ -297,6 +308,7 @@ finish(struct call *k, CURLcode code)
 	if (broke(code) && try_again(k, now))
 		return;
 	k->result.status = (int)status;
+	k->result.retry_after_s = retry_after > 3600 ? 3600 : (int)retry_after;
 	k->result.total_ms = (double)(now - k->began_us) / 1000;
 	k->result.first_ms =
 	    k->first_us == 0 ? -1 : (double)(k->first_us - k->began_us) / 1000;

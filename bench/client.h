@@ -33,8 +33,9 @@ struct hf_call_result {
 	double total_ms;  /* from the start of the first try */
 	double first_ms;  /* to the first text; < 0: none */
 	/* what was seen, whether it is an answer or not */
-	const char *text; /* never NULL */
-	json_t *calls;	  /* as in reader.h, or NULL */
+	int retry_after_s; /* as the server asks, or 0 */
+	const char *text;  /* never NULL */
+	json_t *calls;	   /* as in reader.h, or NULL */
 	struct hf_marks marks;
 	double silence_ms; /* the longest pause within the text */
 	bool left;	   /* as the call asked to: not an error */
@@ -54,6 +55,7 @@ struct hf_call_request {
 	bool retry;	     /* say that it is one, as SDKs do */
 	size_t leave_at;     /* leave when so much text came; 0: never */
 	unsigned leave_ms;   /* ... or after this time; 0: never */
+	unsigned after_ms;   /* start then; 0: at once */
 	hf_called_fn fn;
 	void *arg;
 };

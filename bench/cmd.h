@@ -16,6 +16,7 @@ int hf_cmd_run(int argc, char **argv);
 int hf_cmd_providers(int argc, char **argv);
 int hf_cmd_proxy(int argc, char **argv);
 int hf_cmd_selftest(int argc, char **argv);
+int hf_cmd_calibrate(int argc, char **argv);
 int hf_cmd_suites(int argc, char **argv);
 
 #endif

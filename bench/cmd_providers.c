@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #include <event2/event.h>
 
+#include "bench/option.h"
 #include "bench/providers.h"
 
 static const char usage[] =
@@ -79,17 +81,6 @@ static const struct option longopts[] = { { "listen", required_argument, NULL,
 	{ "with-parent", no_argument, NULL, OPT_WITH_PARENT },
 	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
 
-/* False: not a number. */
-static bool
-parse_number(const char *text, unsigned long *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	return errno == 0 && end != text && *end == '\0' && text[0] != '-';
-}
-
 /* -1: go on; else the exit code. */
 static int
 parse(struct options *o, int argc, char **argv)
@@ -108,11 +99,10 @@ parse(struct options *o, int argc, char **argv)
 			o->suite = optarg;
 			break;
 		case OPT_SEED:
-			ok = parse_number(optarg, &o->seed);
+			ok = hf_option_number(optarg, 0, ULONG_MAX, &o->seed);
 			break;
 		case OPT_SIZE:
-			ok = parse_number(optarg, &o->size) &&
-			    o->size <= UINT32_MAX;
+			ok = hf_option_number(optarg, 0, UINT32_MAX, &o->size);
 			break;
 		case OPT_CONVERSATIONS:
 			o->conversations = optarg;
@@ -127,11 +117,11 @@ parse(struct options *o, int argc, char **argv)
 			o->log = optarg;
 			break;
 		case OPT_CHUNK_MS:
-			ok = parse_number(optarg, &o->chunk_ms);
+			ok = hf_option_number(
+			    optarg, 0, ULONG_MAX, &o->chunk_ms);
 			break;
 		case OPT_ALARM:
-			ok = parse_number(optarg, &o->alarm_fd) &&
-			    o->alarm_fd > 2 && o->alarm_fd < 1024;
+			ok = hf_option_number(optarg, 3, 1023, &o->alarm_fd);
 			break;
 		case OPT_WITH_PARENT:
 			o->with_parent = true;

@@ -6,7 +6,6 @@
 
 #include "bench/cmd.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 
 #include <event2/event.h>
 
+#include "bench/option.h"
 #include "bench/proxy.h"
 
 static const char usage[] =
@@ -71,17 +71,6 @@ put_usage(FILE *f)
 }
 
 static bool
-number(const char *text, unsigned long *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	return errno == 0 && end != text && *end == '\0' && text[0] != '-' &&
-	    *out <= UINT32_MAX;
-}
-
-static bool
 set_option(struct options *o, int c, const char *arg)
 {
 	switch (c) {
@@ -89,9 +78,9 @@ set_option(struct options *o, int c, const char *arg)
 		o->suite = arg;
 		return true;
 	case OPT_SEED:
-		return number(arg, &o->seed);
+		return hf_option_number(arg, 0, UINT32_MAX, &o->seed);
 	case OPT_SIZE:
-		return number(arg, &o->size);
+		return hf_option_number(arg, 0, UINT32_MAX, &o->size);
 	case OPT_LISTEN:
 		o->listen = arg;
 		return true;
@@ -101,7 +90,7 @@ set_option(struct options *o, int c, const char *arg)
 		o->provider[o->n_provider++] = arg;
 		return true;
 	case OPT_PATIENCE:
-		return number(arg, &o->patience_ms);
+		return hf_option_number(arg, 0, UINT32_MAX, &o->patience_ms);
 	case OPT_BUG:
 		o->bug = hf_bug_find(arg);
 		return o->bug != HF_BUG_COUNT;

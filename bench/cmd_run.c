@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "bench/director.h"
 #include "bench/format.h"
+#include "bench/gate.h"
 #include "bench/judge.h"
 #include "bench/killer.h"
 #include "bench/launch.h"
@@ -32,6 +33,7 @@ choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 	static const struct hf_play_system known[] = {
 		{ "baseline", "baseline", true, false },
 		{ "holdfast", "holdfast", false, false },
+		{ "control", "holdfast", false, false, true },
 	};
 	const char *p = o->systems;
 
@@ -41,6 +43,10 @@ choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 		c->system[0] =
 		    (struct hf_play_system){ "target", o->model, false, true };
 		c->n_system = 1;
+		if (o->control_model != NULL)
+			c->system[c->n_system++] =
+			    (struct hf_play_system){ "control",
+				    o->control_model, false, true, true };
 		return true;
 	}
 	if (o->proxy) {
@@ -155,6 +161,14 @@ streams_passed(const struct hf_report *r)
 	return ok;
 }
 
+/* Answers that the judge gave no verdict on. */
+static unsigned
+undecided(const struct hf_report *r)
+{
+	return (unsigned)json_integer_value(
+	    json_object_get(r->judge, "undecided"));
+}
+
 /* False with a reason on stderr: the run does not count as passed. */
 static bool
 passed(const struct hf_report *r, json_t *report, double require)
@@ -173,6 +187,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		{ n->missed_kills, "turns in which nobody was killed" },
 		{ r->log_judged ? n->not_failed_over : 0,
 		    "failures that nobody answered" },
+		{ undecided(r), "answers without a verdict of the judge" },
 	};
 	json_t *systems = json_object_get(report, "systems");
 	bool ok = true;
@@ -197,7 +212,9 @@ passed(const struct hf_report *r, json_t *report, double require)
 		    json_object_get(json_object_get(systems, s->name), "cpr"),
 		    "p"));
 
-		if (s->stateless || p >= require)
+		/* What a real model does not know is no gateway's fault. */
+		if (s->stateless || (s->control && !r->log_judged) ||
+		    p >= require)
 			continue;
 		fprintf(stderr, "failed: %s preserved %.4f, required %.4f\n",
 		    s->name, p, require);
@@ -287,6 +304,22 @@ set_killers(struct hf_play_conf *c, const struct hf_run_options *o,
 	c->kill_arg = c->tick_arg = d;
 }
 
+/* What answers hold where their words alone do not say it. */
+static int
+ask_judge(const struct hf_run_options *o, struct hf_plays *plays,
+    struct hf_report *r, struct hf_error *e)
+{
+	struct hf_progress progress;
+	struct hf_judge_conf conf;
+	int rc;
+
+	hf_judge_options_conf(&o->judge, &conf);
+	hf_progress_begin(&progress, o->progress, "judging", "answers");
+	rc = hf_judge_plays(&conf, plays, &progress, &r->judge, e);
+	json_object_set(r->judge, "calibration", o->calibration);
+	return rc;
+}
+
 static int
 play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
     struct hf_launch *l, json_t **out)
@@ -310,6 +343,8 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 	r.counts.restarts = d.restarts;
 	r.counts.missed_kills = d.missed;
 	hf_director_free(&d);
+	if (rc == 0 && o->judge.url != NULL)
+		rc = ask_judge(o, &plays, &r, &e);
 	if (rc == 0)
 		hf_judge_answers(c, &plays, &r.counts);
 	if (rc == 0 && r.log_judged) {
@@ -335,6 +370,7 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 	}
 	free(log);
 	json_decref(r.examples);
+	json_decref(r.judge);
 	hf_plays_free(&plays);
 	return rc;
 }
@@ -372,7 +408,7 @@ configure(struct hf_play_conf *c, const struct hf_run_options *o,
 	c->idempotency_key = o->idempotency_key;
 	c->local = o->target == NULL;
 	c->timeout_ms = (long)o->timeout_ms;
-	c->quiet = o->quiet;
+	c->progress = o->progress;
 	c->api_key = o->api_key_env == NULL ? NULL : getenv(o->api_key_env);
 	c->url = o->target;
 }
@@ -461,7 +497,8 @@ hf_cmd_run(int argc, char **argv)
 		.workers = 2,
 		.first_token_ms = 500,
 		.idle_ms = 400,
-		.timeout_ms = 60000 };
+		.timeout_ms = 60000,
+		.judge = HF_JUDGE_DEFAULTS };
 	json_t *report = NULL;
 	int rc = hf_run_options(&o, argc, argv);
 
@@ -469,6 +506,15 @@ hf_cmd_run(int argc, char **argv)
 		return rc;
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
+	rc = o.judge.url == NULL ?
+	    HF_EXIT_OK :
+	    hf_gate(&o.judge, o.progress, &o.calibration);
+	if (rc != HF_EXIT_OK) {
+		if (o.calibration != NULL)
+			hf_calibration_text(stderr, o.calibration);
+		json_decref(o.calibration);
+		return rc;
+	}
 	if (o.suite != NULL && strcmp(o.suite, "all") == 0)
 		rc = run_all(&o, &report);
 	else
@@ -477,5 +523,6 @@ hf_cmd_run(int argc, char **argv)
 	    write_json(o.json, report) != HF_EXIT_OK)
 		rc = HF_EXIT_FAILED;
 	json_decref(report);
+	json_decref(o.calibration);
 	return rc;
 }

@@ -333,7 +333,8 @@ judge_failovers(struct judge *j, struct hf_play *p)
 		bool told = j->conf->suite->stream && s->stateless &&
 		    k >= p->n_answered;
 
-		if (hf_conv_is_to_fail(p->c, k) && k <= p->n_answered && !told)
+		if (hf_play_is_to_fail(j->conf, p, k) && k <= p->n_answered &&
+		    !told)
 			judge_failover(j, p, k);
 	}
 	/* A payload with another's words spoils the play. */

@@ -142,6 +142,11 @@ int hf_judge_log(const struct hf_play_conf *c, struct hf_plays *p,
  * to blame. */
 void hf_judge_blame(const struct hf_play_conf *c, struct hf_plays *p, bool seen,
     struct hf_counts *n);
+/* Does the answer to this turn hold what it must, by its words or by a model's
+ * verdict, and nothing that it must not? */
+bool hf_play_right(const struct hf_play *p, unsigned turn);
+/* Is this in the answer to that turn, in its text or in its calls? */
+bool hf_play_holds(const struct hf_play *p, unsigned turn, const char *fact);
 /* Something is wrong on this turn. */
 void hf_play_wrong(struct hf_play *p, unsigned turn);
 

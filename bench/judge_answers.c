@@ -135,9 +135,8 @@ judge_marks(struct hf_tally *n, struct hf_play *p, unsigned turn)
 	hf_play_wrong(p, turn);
 }
 
-/* Is what the answer must hold in its text or in its calls? */
-static bool
-holds(const struct hf_play *p, unsigned turn, const char *fact)
+bool
+hf_play_holds(const struct hf_play *p, unsigned turn, const char *fact)
 {
 	json_t *c;
 	size_t i;
@@ -153,6 +152,19 @@ holds(const struct hf_play *p, unsigned turn, const char *fact)
 			return true;
 	}
 	return false;
+}
+
+bool
+hf_play_right(const struct hf_play *p, unsigned turn)
+{
+	const struct hf_conv *c = p->c;
+
+	if (turn >= p->n_answered)
+		return false;
+	if (c->denies[turn] != NULL && hf_play_holds(p, turn, c->denies[turn]))
+		return false;
+	return c->asks[turn] == NULL || p->verdict[turn] == HF_VERDICT_RIGHT ||
+	    hf_play_holds(p, turn, c->asks[turn]);
 }
 
 /* --- a play --------------------------------------------------------------- */
@@ -178,7 +190,7 @@ judge_play(
 	p->first_wrong = -1;
 	p->preserved = p->n_answered == c->n_user;
 	for (unsigned k = 0; k < c->n_user; k++) {
-		bool fails = hf_conv_is_to_fail(c, k);
+		bool fails = hf_play_is_to_fail(conf, p, k);
 
 		if (k < p->n_answered) {
 			enum hf_outcome o = judge_text(n, p, k);
@@ -189,9 +201,7 @@ judge_play(
 				hf_play_wrong(p, k);
 			if (conf->stream && !p->left[k])
 				judge_marks(n, p, k);
-			if ((c->asks[k] != NULL && !holds(p, k, c->asks[k])) ||
-			    (c->denies[k] != NULL &&
-				holds(p, k, c->denies[k]))) {
+			if (!hf_play_right(p, k)) {
 				p->preserved = false;
 				hf_play_wrong(p, k);
 			}

@@ -22,6 +22,7 @@ static const struct {
 	{ "selftest", "does the benchmark catch and name seeded bugs?",
 	    hf_cmd_selftest },
 	{ "suites", "list the suites", hf_cmd_suites },
+	{ "calibrate", "is a model fit to judge?", hf_cmd_calibrate },
 };
 
 static void

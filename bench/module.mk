@@ -4,8 +4,14 @@ dist_man_MANS += docs/man/continuitybench.1
 
 noinst_LIBRARIES += libbench.a
 libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
-	$(JANSSON_CFLAGS)
+	$(JANSSON_CFLAGS) $(SODIUM_CFLAGS)
 libbench_a_SOURCES = \
+	bench/calibrate.c \
+	bench/cmd_calibrate.c \
+	bench/embedded.h bench/gate.c bench/gate.h bench/html.h \
+	bench/judge_plays.c bench/model_judge.c bench/model_judge.h \
+	bench/option.c bench/option.h bench/progress.c bench/progress.h \
+	bench/verdict.c bench/verdict.h \
 	bench/answer.c bench/answer.h bench/anthropic.c bench/bleed.c \
 	bench/check_anthropic.c bench/check_openai.c \
 	bench/format.c bench/format.h \
@@ -32,7 +38,8 @@ libbench_a_SOURCES = \
 	bench/manifest.c bench/manifest.h bench/openai.c \
 	bench/play.c bench/play.h \
 	bench/providers.c bench/providers.h bench/reader.c \
-	bench/report.h bench/report_json.c bench/report_text.c \
+	bench/report.h bench/report_bounds.c bench/report_json.c \
+	bench/report_plays.c bench/report_text.c \
 	bench/rng.c bench/rng.h bench/run.h bench/run_options.c \
 	bench/server.c bench/server.h bench/stats.c bench/stats.h \
 	bench/suite.c bench/suite.h bench/suite_paper.c \
@@ -45,6 +52,15 @@ libbench_a_SOURCES = \
 	bench/proxy.c bench/proxy.h \
 	bench/proxy_out.c \
 	bench/words.c bench/words.h
+nodist_libbench_a_SOURCES = bench/embedded.c
+EMBEDDED = bench/calibration.json
+EXTRA_DIST += $(EMBEDDED) bench/embed.sh
+CLEANFILES += bench/embedded.c bench/embedded.c.tmp
+bench/embedded.c: $(EMBEDDED) bench/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) bench && \
+	$(SHELL) $(srcdir)/bench/embed.sh \
+		hf_calibration_json=$(srcdir)/bench/calibration.json \
+		> $@.tmp && mv $@.tmp $@
 BENCH_LIBS = libbench.a libbase.a $(EVENT_LIBS) $(CURL_LIBS) \
 	$(JANSSON_LIBS) $(SODIUM_LIBS) -lm
 

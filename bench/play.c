@@ -25,8 +25,8 @@ struct stage {
 	struct hf_plays *plays;
 	struct hf_client *client;
 	unsigned next; /* play to start */
-	unsigned ended;
-	int64_t told_us;       /* of the last progress line */
+	unsigned ended, errors;
+	struct hf_progress progress;
 	struct actor *killed;  /* whose turn the gateway is killed in */
 	unsigned leaving;      /* that interrupted, and did not go on yet */
 	struct actor *waiting; /* for such a turn of their own, in order */
@@ -57,20 +57,33 @@ hf_play_index(
 	return (run * c->suite->n_conv + conv) * c->n_system + system;
 }
 
-/* On a terminal a line that counts up each second; elsewhere the end only. */
-static void
-progress(struct stage *s)
+const char *
+hf_verdict_name(enum hf_verdict v)
 {
-	bool end = s->ended == s->plays->n_play;
-	int64_t now = hf_now_us();
+	static const char *const name[] = {
+#define X(id, text) text,
+		HF_VERDICTS(X)
+#undef X
+	};
 
-	if (s->conf->quiet ||
-	    (!end && (now - s->told_us < 1000000 || !isatty(STDERR_FILENO))))
-		return;
-	s->told_us = now;
-	fprintf(stderr, "%s%u of %u conversations played%s",
-	    isatty(STDERR_FILENO) ? "\r" : "", s->ended, s->plays->n_play,
-	    end ? "\n" : "");
+	return name[v];
+}
+
+bool
+hf_play_is_to_fail(
+    const struct hf_play_conf *c, const struct hf_play *p, unsigned turn)
+{
+	return !c->system[p->system].control && hf_conv_is_to_fail(p->c, turn);
+}
+
+static void
+tell(struct stage *s)
+{
+	char extra[48] = "";
+
+	if (s->errors > 0)
+		snprintf(extra, sizeof(extra), ", %u errors", s->errors);
+	hf_progress_step(&s->progress, s->ended, s->plays->n_play, extra);
 }
 
 /* The play that is started as number i. */
@@ -235,7 +248,8 @@ end_turn(struct actor *a)
 		return;
 	}
 	a->stage->ended++;
-	progress(a->stage);
+	a->stage->errors += a->failed;
+	tell(a->stage);
 	next_play(a);
 }
 
@@ -341,8 +355,13 @@ set_up(const struct hf_play_conf *conf, struct hf_plays *plays)
 		hf_suite_canary(
 		    conf->suite, p->system, p->run, p->conv, p->canary);
 		p->system_text = hf_suite_system(p->c, p->canary);
-		snprintf(p->user, sizeof(p->user), "%s.r%u.%s", p->c->id,
-		    p->run + 1, conf->system[p->system].name);
+		/* The failures are chosen by what is before the first dot. */
+		if (conf->system[p->system].control)
+			snprintf(p->user, sizeof(p->user), "%s.%s.r%u",
+			    conf->system[p->system].name, p->c->id, p->run + 1);
+		else
+			snprintf(p->user, sizeof(p->user), "%s.r%u.%s",
+			    p->c->id, p->run + 1, conf->system[p->system].name);
 		snprintf(p->session, sizeof(p->session), "bench-%llx-%s", nonce,
 		    p->user);
 	}
@@ -357,9 +376,12 @@ hf_play_all(
 		conf->suite->pause_ms };
 	struct stage s = { .conf = conf, .plays = out };
 	int64_t began = hf_now_us();
+	char what[80];
 	int rc;
 
 	set_up(conf, out);
+	snprintf(what, sizeof(what), "playing %s", conf->suite->name);
+	hf_progress_begin(&s.progress, conf->progress, what, "conversations");
 	s.client = hf_client_new(&cc);
 	if (conf->tick != NULL)
 		hf_client_tick(
@@ -387,6 +409,7 @@ hf_plays_free(struct hf_plays *p)
 		free(p->play[i].system_text);
 		free(p->play[i].partial);
 		for (unsigned k = 0; k < p->play[i].n_answered; k++) {
+			free(p->play[i].reason[k]);
 			free(p->play[i].answer[k]);
 			json_decref(p->play[i].calls[k]);
 		}

@@ -8,10 +8,27 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hf.h"
+#include "bench/progress.h"
 #include "bench/reader.h"
 #include "bench/suite.h"
 
 #define HF_MAX_SYSTEMS 4
+
+/* How it was found out whether an answer holds what it must. */
+#define HF_VERDICTS(X)                                                   \
+	X(EXACT, "exact")	  /* no model judges */                  \
+	X(SUBSTRING, "substring") /* it holds the fact's very words */   \
+	X(DENIED, "substring")	  /* ... or those of what it must not */ \
+	X(RIGHT, "model")                                                \
+	X(WRONG, "model")                                                \
+	X(UNDECIDED, "undecided") /* the model gave no verdict: wrong */
+
+enum hf_verdict {
+#define X(id, name) HF_VERDICT_##id,
+	HF_VERDICTS(X)
+#undef X
+};
+const char *hf_verdict_name(enum hf_verdict v);
 
 struct hf_play_system {
 	const char *name;  /* "holdfast" */
@@ -19,6 +36,8 @@ struct hf_play_system {
 	bool stateless;	   /* by design, later targets are told the last user
 			    * message only */
 	bool any_route;	   /* ask for 'model' whatever route is named */
+	bool control;	   /* the same conversations, without failures: those
+			    * of no conversation of a manifest */
 };
 
 struct hf_play;
@@ -46,7 +65,7 @@ struct hf_play_conf {
 	void *kill_arg;		  /* of these three */
 	int watch_fd;
 	long timeout_ms;
-	bool quiet;
+	enum hf_progress_mode progress;
 };
 
 /* One conversation of one run with one system. */
@@ -71,6 +90,9 @@ struct hf_play {
 	unsigned retries[HF_MAX_TURNS];	 /* times it was sent again */
 	char error[200];		 /* why it ended early, or "" */
 	int status;			 /* ... after which HTTP status, or 0 */
+	/* what a model that judges finds */
+	enum hf_verdict verdict[HF_MAX_TURNS];
+	char *reason[HF_MAX_TURNS]; /* why, in its words, or NULL */
 	/* what the judge finds */
 	bool preserved; /* all probes got their facts */
 	unsigned bad_payloads, foreign, refused;
@@ -94,6 +116,9 @@ const char *hf_play_call_id(const struct hf_play *p, unsigned turn);
  * NULL. */
 void hf_play_body(const struct hf_play_conf *conf, const struct hf_play *p,
     const char *said, struct hf_buf *out);
+/* Is a provider to fail on this turn of this play? */
+bool hf_play_is_to_fail(
+    const struct hf_play_conf *c, const struct hf_play *p, unsigned turn);
 /* The index of play (run, conv, system). */
 unsigned hf_play_index(
     const struct hf_play_conf *c, unsigned run, unsigned conv, unsigned system);

@@ -17,12 +17,14 @@ struct hf_report {
 	const struct hf_plays *plays;
 	struct hf_counts counts;
 	json_t *examples; /* bad payloads; borrowed */
+	json_t *judge;	  /* the model that judged, as model_judge.h tells;
+			   * borrowed; NULL: no model did */
 	bool log_judged;  /* the providers were ours */
 	bool verified;	  /* the store was, after kills */
 	int verify_exit;  /* of holdfastctl; -1: by a signal */
 };
 
-/* {schema:1, run, suite, systems, clo_ms, counts, misses, ...}; new. */
+/* As docs/report.schema.json has it, told in docs/report.md; new. */
 json_t *hf_report_json(const struct hf_report *r) HF_MUST_CHECK;
 /* The table, from that JSON alone. */
 void hf_report_text(FILE *f, json_t *report);
@@ -34,10 +36,24 @@ json_t *hf_report_streams(const struct hf_tally *t);
 /* {"label": plays}, without 0; new. */
 json_t *hf_report_blames(const struct hf_tally *t);
 void hf_report_streams_text(FILE *f, json_t *systems);
+/* {n, k, p, lo, hi}: k of n with Wilson's interval; new. */
+json_t *hf_report_ratio(unsigned k, unsigned n);
+/* How often what must not be was seen, of how many, and what that bounds; new.
+ */
+json_t *hf_report_bounds(const struct hf_report *r);
+/* And the next one, and how the model judged. */
+void hf_report_bounds_text(FILE *f, json_t *report);
+/* Right after a failover, of those that are right without one; null without a
+ * control; new. */
+json_t *hf_report_conditional(const struct hf_report *r);
+/* All plays, a line each, with what was asked and answered; new. */
+json_t *hf_report_plays(const struct hf_report *r);
+/* Some streams that were gone on with, a line each way; new. */
+json_t *hf_report_seams(const struct hf_report *r);
 /* Plays with something wrong: who is to blame, and where; new. */
 json_t *hf_report_misses(const struct hf_report *r);
 void hf_report_misses_text(FILE *f, json_t *report);
-/* Adds to the first of them what providers received on that turn, from their
+/* Adds to the misses and seams what providers received on that turn, from their
  * log. */
 int hf_report_transcripts(
     json_t *report, const char *log, struct hf_error *e) HF_MUST_CHECK;

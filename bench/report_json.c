@@ -16,8 +16,8 @@
 
 /* --- preserved or not, by axis -------------------------------------------- */
 
-static json_t *
-ratio(unsigned k, unsigned n)
+json_t *
+hf_report_ratio(unsigned k, unsigned n)
 {
 	struct hf_wilson w = hf_wilson(k, n);
 
@@ -61,7 +61,7 @@ by_axis(const struct hf_report *r, unsigned system, unsigned axis)
 		    json_integer_value(json_array_get(t, 1)) + 1);
 	}
 	json_object_foreach(tally, key, v) json_object_set_new(out, key,
-	    ratio((unsigned)json_integer_value(json_array_get(v, 0)),
+	    hf_report_ratio((unsigned)json_integer_value(json_array_get(v, 0)),
 		(unsigned)json_integer_value(json_array_get(v, 1))));
 	json_decref(tally);
 	return out;
@@ -98,7 +98,7 @@ latencies(const struct hf_report *r, unsigned system, enum which which)
 		if (p->system != system)
 			continue;
 		for (unsigned k = 0; which == QUIET && k < p->n_answered; k++)
-			if (!hf_conv_is_to_fail(p->c, k))
+			if (!hf_play_is_to_fail(r->conf, p, k))
 				v[n++] = p->turn_ms[k];
 		if (p->n_answered <= probe)
 			continue;
@@ -114,19 +114,28 @@ latencies(const struct hf_report *r, unsigned system, enum which which)
 	return out;
 }
 
+static json_t *
+interval(struct hf_interval i)
+{
+	return json_pack("[f,f]", i.lo, i.hi);
+}
+
 /* Latency of system b minus that of system a on the probe, pair by pair;
- * 'only': pairs of this failure (NONE: all). */
+ * 'only': pairs of this failure (NONE: all).  The bootstrap draws
+ * conversations, each with all its runs. */
 static json_t *
 overhead(
     const struct hf_report *r, unsigned a, unsigned b, enum hf_fault_kind only)
 {
+	unsigned n_conv = r->conf->suite->n_conv;
 	double *v = hf_xcalloc(r->plays->n_play, sizeof(*v));
+	size_t *from = hf_xcalloc(n_conv + 1, sizeof(*from)), n = 0;
 	const struct hf_play *play = r->plays->play;
-	size_t n = 0;
+	struct hf_bootstrap ci = { 0 };
 	json_t *out;
 
-	for (unsigned run = 0; run < r->conf->n_run; run++) {
-		for (unsigned i = 0; i < r->conf->suite->n_conv; i++) {
+	for (unsigned i = 0; i < n_conv; i++) {
+		for (unsigned run = 0; run < r->conf->n_run; run++) {
 			const struct hf_play *pa, *pb;
 			unsigned probe;
 
@@ -138,21 +147,44 @@ overhead(
 				v[n++] =
 				    pb->turn_ms[probe] - pa->turn_ms[probe];
 		}
+		from[i + 1] = n;
 	}
+	if (n > 0)
+		ci = hf_bootstrap(v, from, n_conv, r->conf->suite->seed);
 	out = summary(v, n);
+	if (n > 0)
+		json_object_set_new(out, "ci",
+		    json_pack("{s:o,s:o,s:o}", "mean", interval(ci.mean),
+			"median", interval(ci.median), "p95",
+			interval(ci.p95)));
 	free(v);
+	free(from);
 	return out;
+}
+
+/* What the others are compared with: the first baseline; without one, the
+ * control.  Equal to n_system: nothing. */
+static unsigned
+reference(const struct hf_play_conf *c)
+{
+	unsigned i = 0;
+
+	while (i < c->n_system && !c->system[i].stateless)
+		i++;
+	for (unsigned k = 0; i == c->n_system && k < c->n_system; k++)
+		if (c->system[k].control)
+			return k;
+	return i;
 }
 
 static json_t *
 clo(const struct hf_report *r)
 {
-	unsigned a = 0, b = 0, n = r->conf->n_system;
+	unsigned a = reference(r->conf), b = 0, n = r->conf->n_system;
 	json_t *out, *by;
 
-	while (a < n && !r->conf->system[a].stateless)
-		a++;
-	while (b < n && r->conf->system[b].stateless)
+	while (b < n &&
+	    (r->conf->system[b].stateless || r->conf->system[b].control))
 		b++;
 	if (a == n || b == n)
 		return json_null();
@@ -192,10 +224,14 @@ system_report(const struct hf_report *r, unsigned system)
 	for (unsigned i = 0; i < r->conf->suite->n_axis; i++)
 		json_object_set_new(
 		    by, r->conf->suite->axis[i], by_axis(r, system, i));
-	o = json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", ratio(k, n), "by", by,
-	    "latency_ms", latencies(r, system, PROBE), "first_text_ms",
-	    latencies(r, system, FIRST), "quiet_turn_ms",
+	o = json_pack("{s:o,s:o,s:o,s:o,s:o}", "cpr", hf_report_ratio(k, n),
+	    "by", by, "latency_ms", latencies(r, system, PROBE),
+	    "first_text_ms", latencies(r, system, FIRST), "quiet_turn_ms",
 	    latencies(r, system, QUIET));
+	if (r->conf->system[system].stateless)
+		json_object_set_new(o, "stateless", json_true());
+	if (r->conf->system[system].control)
+		json_object_set_new(o, "control", json_true());
 	if (r->conf->stream)
 		json_object_set_new(
 		    o, "silence_ms", latencies(r, system, SILENCE));
@@ -264,15 +300,19 @@ hf_report_json(const struct hf_report *r)
 		json_object_set_new(
 		    systems, c->system[i].name, system_report(r, i));
 	out = json_pack("{s:i,s:{s:s,s:s,s:i,s:i,s:s,s:b,s:f},"
-			"s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:O,s:o}",
+			"s:{s:s,s:I,s:i,s:i},s:o,s:o,s:o,s:o,s:o,s:O?,s:o,s:o,"
+			"s:O,s:o,s:o}",
 	    "schema", 1, "run", "ended", when, "version", PACKAGE_VERSION,
 	    "runs", (int)c->n_run, "concurrency", (int)c->concurrency,
 	    "history", c->full_history ? "full" : "thin", "stream", c->stream,
 	    "wall_s", r->plays->wall_s, "suite", "name", c->suite->name, "seed",
 	    (json_int_t)c->suite->seed, "conversations", (int)c->suite->n_conv,
 	    "turns", (int)suite_turns(c->suite), "systems", systems, "clo_ms",
-	    clo(r), "counts", counts(r), "misses", hf_report_misses(r),
-	    "bad_payloads", r->examples, "verify", verify(r));
+	    clo(r), "counts", counts(r), "bounds", hf_report_bounds(r),
+	    "conditional", hf_report_conditional(r), "judge", r->judge,
+	    "misses", hf_report_misses(r), "seams", hf_report_seams(r),
+	    "bad_payloads", r->examples, "verify", verify(r), "plays",
+	    hf_report_plays(r));
 	HF_CHECK(out != NULL);
 	return out;
 }

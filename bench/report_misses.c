@@ -83,7 +83,8 @@ hf_report_misses(const struct hf_report *r)
 
 /* --- what providers received ---------------------------------------------- */
 
-/* This entry of the log to the miss that it belongs to. */
+/* This entry of the log to the miss or seam that it belongs to.  A seam is
+ * well: it needs not the whole history. */
 static void
 give(json_t *by_user, json_t *entry)
 {
@@ -94,27 +95,40 @@ give(json_t *by_user, json_t *entry)
 	    !json_equal(
 		json_object_get(m, "turn"), json_object_get(entry, "turn")))
 		return;
+	if (json_object_get(m, "place") != NULL)
+		json_object_del(entry, "messages");
 	json_array_append(json_object_get(m, "requests"), entry);
+}
+
+/* Each of these gets an empty list of requests. */
+static void
+await(json_t *by_user, json_t *list)
+{
+	json_t *m;
+	size_t i;
+
+	json_array_foreach(list, i, m)
+	{
+		json_object_set_new(m, "requests", json_array());
+		json_object_set(
+		    by_user, json_string_value(json_object_get(m, "user")), m);
+	}
 }
 
 int
 hf_report_transcripts(json_t *report, const char *log, struct hf_error *e)
 {
-	json_t *by_user = json_object(), *m;
+	json_t *by_user = json_object();
 	char *line = NULL;
-	size_t size = 0, i;
+	size_t size = 0;
 	FILE *f = fopen(log, "re");
 
 	if (f == NULL) {
 		json_decref(by_user);
 		return hf_fail_errno(e, "%s", log);
 	}
-	json_array_foreach(json_object_get(report, "misses"), i, m)
-	{
-		json_object_set_new(m, "requests", json_array());
-		json_object_set(
-		    by_user, json_string_value(json_object_get(m, "user")), m);
-	}
+	await(by_user, json_object_get(report, "seams"));
+	await(by_user, json_object_get(report, "misses"));
 	while (getline(&line, &size, f) > 0) {
 		json_t *entry = json_loads(line, JSON_ALLOW_NUL, NULL);
 

@@ -101,6 +101,26 @@ put_summary(FILE *f, const char *label, json_t *s)
 	    number(s, "p75"), number(s, "p95"), number(s, "p99"));
 }
 
+/* The bootstrap's intervals, under the columns of what they are of. */
+static void
+put_ci(FILE *f, json_t *summary)
+{
+	static const char *const of[] = { "mean", "median", "p95" };
+	json_t *ci = json_object_get(summary, "ci");
+
+	if (ci == NULL)
+		return;
+	fputs("    95 % by bootstrap:", f);
+	for (unsigned i = 0; i < 3; i++) {
+		json_t *o = json_object_get(ci, of[i]);
+
+		fprintf(f, " %s [%.2f, %.2f]%s", of[i],
+		    json_number_value(json_array_get(o, 0)),
+		    json_number_value(json_array_get(o, 1)),
+		    i < 2 ? "," : "\n");
+	}
+}
+
 static void
 put_times(FILE *f, json_t *report)
 {
@@ -125,6 +145,7 @@ put_times(FILE *f, json_t *report)
 	if (!json_is_object(clo))
 		return;
 	put_summary(f, "CLO, paired", clo);
+	put_ci(f, clo);
 	json_object_foreach(json_object_get(clo, "by_failure"), name, o)
 	{
 		snprintf(label, sizeof(label), "  %s", name);
@@ -175,6 +196,7 @@ hf_report_text(FILE *f, json_t *report)
 	json_object_foreach(v, name, run) put_axis(f, systems, name);
 	hf_report_streams_text(f, systems);
 	put_times(f, report);
+	hf_report_bounds_text(f, report);
 	fputs("\nchecks:", f);
 	json_object_foreach(json_object_get(report, "counts"), name, v)
 	    fprintf(f, " %s=%d", name, (int)json_integer_value(v));
@@ -185,8 +207,10 @@ hf_report_text(FILE *f, json_t *report)
 		    (int)json_integer_value(v));
 	hf_report_misses_text(f, report);
 	put_bad_payloads(f, json_object_get(report, "bad_payloads"));
-	fputs("\nIntervals are Wilson's at 95 %.  The providers are "
-	      "deterministic: runs repeat the\nsame conversations, so the "
-	      "pooled count is not that many independent events.\n",
+	fputs("\nIntervals are Wilson's at 95 %; of times, by 2000 resamples "
+	      "of conversations; of what\nwas not seen, by the rule of three.  "
+	      "The providers are deterministic: runs repeat the\nsame "
+	      "conversations, so the pooled count is not that many "
+	      "independent events.\n",
 	    f);
 }

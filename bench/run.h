@@ -5,18 +5,23 @@
 #define HF_BENCH_RUN_H
 
 #include "base/hf.h"
+#include "bench/option.h"
 
 struct hf_run_options {
 	const char *suite, *systems, *holdfast, *target, *model;
 	const char *conversations, *manifest; /* a published set */
+	const char *control_model;	      /* that does not fail, or NULL */
 	const char *api_key_env, *json, *keep;
 	unsigned long runs; /* 0: as the suite says */
 	unsigned long size; /* of the suite; 0: its own */
 	unsigned long concurrency, seed, workers, first_token_ms, idle_ms;
 	unsigned long timeout_ms, retries;
 	unsigned long kill_ms; /* 0: nothing is killed */
+	struct hf_judge_options judge;
+	json_t *calibration; /* of that judge, which has passed; owned */
+	enum hf_progress_mode progress;
 	double require;
-	bool full_history, stream, quiet, idempotency_key;
+	bool full_history, stream, idempotency_key;
 	/* The reference proxy: */
 	bool proxy;
 	const char *bug;

@@ -5,7 +5,6 @@
 
 #include "bench/run.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +34,8 @@ static const char usage[] =
     "  --history thin|full    clients send what is new, or all; default thin\n"
     "  --stream               clients ask for streams; always so in suites\n"
     "                         that are about streams\n"
-    "  --systems A,B          default baseline,holdfast\n"
+    "  --systems A,B          default baseline,holdfast; also control: what\n"
+    "                         holdfast does without failures\n"
     "  --holdfast PATH        the daemon; default: beside this program\n"
     "  --workers N            of the daemon, default 2\n"
     "  --first-token-ms N     when a provider that may fail is given up, "
@@ -48,6 +48,10 @@ static const char usage[] =
     "                         its providers are its own business: answers are\n"
     "                         judged, payloads are not\n"
     "  --model M              to ask the endpoint for, default holdfast\n"
+    "  --control-model M      ask this one, which does not fail, the same "
+    "things,\n"
+    "                         and tell what was right of what is without "
+    "failures\n"
     "  --api-key-env VAR      variable with the endpoint's key\n"
     "  --proxy                play against the reference proxy instead\n"
     "  --bug NAME             ... with this bug; see \"continuitybench "
@@ -61,8 +65,9 @@ static const char usage[] =
     "  --require CPR          least rate for all but the baseline, 0 to 1\n"
     "  --json FILE            write the report as JSON (\"-\": to stdout)\n"
     "  --keep DIR             keep configuration, database and logs there\n"
+    "  --progress             progress also where there is no terminal\n"
     "  --quiet                no progress\n"
-    "\n"
+    "\n" HF_JUDGE_USAGE "\n"
     "Exits 1 when below --require, or when a check fails: words of another\n"
     "conversation anywhere, a payload that is not exactly the history, a "
     "failure\n"
@@ -100,7 +105,9 @@ enum {
 	OPT_IDEMPOTENCY,
 	OPT_KILL,
 	OPT_PROXY,
-	OPT_BUG
+	OPT_BUG,
+	OPT_CONTROL,
+	OPT_PROGRESS
 };
 
 static const struct option longopts[] = { { "suite", required_argument, NULL,
@@ -110,6 +117,7 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "retries", required_argument, NULL, OPT_RETRIES },
 	{ "idempotency-key", no_argument, NULL, OPT_IDEMPOTENCY },
 	{ "kill-workers", required_argument, NULL, OPT_KILL },
+	{ "control-model", required_argument, NULL, OPT_CONTROL },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "runs", required_argument, NULL, OPT_RUNS },
 	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
@@ -130,19 +138,9 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "require", required_argument, NULL, OPT_REQUIRE },
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "keep", required_argument, NULL, OPT_KEEP },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "progress", no_argument, NULL, OPT_PROGRESS },
+	{ "quiet", no_argument, NULL, OPT_QUIET }, HF_JUDGE_LONGOPTS,
 	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
-
-static bool
-number(const char *text, unsigned long lo, unsigned long hi, unsigned long *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	return errno == 0 && end != text && *end == '\0' && text[0] != '-' &&
-	    *out >= lo && *out <= hi;
-}
 
 static bool
 rate(const char *text, double *out)
@@ -179,6 +177,8 @@ text_option(struct hf_run_options *o, int c)
 		return &o->target;
 	case OPT_MODEL:
 		return &o->model;
+	case OPT_CONTROL:
+		return &o->control_model;
 	case OPT_KEY:
 		return &o->api_key_env;
 	case OPT_JSON:
@@ -203,43 +203,46 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 	}
 	switch (c) {
 	case OPT_SIZE:
-		return number(arg, 1, 1000000, &o->size);
+		return hf_option_number(arg, 1, 1000000, &o->size);
 	case OPT_RUNS:
-		return number(arg, 1, 1000, &o->runs);
+		return hf_option_number(arg, 1, 1000, &o->runs);
 	case OPT_CONCURRENCY:
-		return number(arg, 1, 10000, &o->concurrency);
+		return hf_option_number(arg, 1, 10000, &o->concurrency);
 	case OPT_SEED:
-		return number(arg, 0, UINT32_MAX, &o->seed);
+		return hf_option_number(arg, 0, UINT32_MAX, &o->seed);
 	case OPT_HISTORY:
 		return history(arg, &o->full_history);
 	case OPT_STREAM:
 		o->stream = true;
 		return true;
 	case OPT_WORKERS:
-		return number(arg, 1, 32, &o->workers);
+		return hf_option_number(arg, 1, 32, &o->workers);
 	case OPT_FIRST:
-		return number(arg, 1, 600000, &o->first_token_ms);
+		return hf_option_number(arg, 1, 600000, &o->first_token_ms);
 	case OPT_IDLE:
-		return number(arg, 1, 600000, &o->idle_ms);
+		return hf_option_number(arg, 1, 600000, &o->idle_ms);
 	case OPT_RETRIES:
-		return number(arg, 0, 1000, &o->retries);
+		return hf_option_number(arg, 0, 1000, &o->retries);
 	case OPT_IDEMPOTENCY:
 		o->idempotency_key = true;
 		return true;
 	case OPT_KILL:
-		return number(arg, 1, 3600000, &o->kill_ms);
+		return hf_option_number(arg, 1, 3600000, &o->kill_ms);
 	case OPT_TIMEOUT:
-		return number(arg, 1, 3600000, &o->timeout_ms);
+		return hf_option_number(arg, 1, 3600000, &o->timeout_ms);
 	case OPT_REQUIRE:
 		return rate(arg, &o->require);
 	case OPT_PROXY:
 		o->proxy = true;
 		return true;
 	case OPT_QUIET:
-		o->quiet = true;
+		o->progress = HF_PROGRESS_OFF;
+		return true;
+	case OPT_PROGRESS:
+		o->progress = HF_PROGRESS_ON;
 		return true;
 	default:
-		return false;
+		return hf_judge_option(&o->judge, c, arg) > 0;
 	}
 }
 
@@ -247,7 +250,7 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 static bool
 consistent(const struct hf_run_options *o)
 {
-	const char *wrong = NULL;
+	const char *wrong = hf_judge_options_wrong(&o->judge);
 
 	if ((o->conversations == NULL) != (o->manifest == NULL))
 		wrong = "--conversations and --manifest go together";
@@ -265,6 +268,9 @@ consistent(const struct hf_run_options *o)
 	else if (o->bug != NULL && hf_bug_find(o->bug) == HF_BUG_COUNT)
 		wrong = "--bug: no such bug; see \"continuitybench proxy "
 			"--help\"";
+	else if (o->control_model != NULL && o->target == NULL)
+		wrong = "--control-model goes with --target; else --systems "
+			"has control";
 	if (wrong != NULL)
 		fprintf(stderr, "continuitybench: %s\n", wrong);
 	return wrong == NULL;

@@ -8,7 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/check.h"
+#include "bench/rng.h"
+
 #define Z95 1.959963984540054
+#define RESAMPLES 2000
 
 struct hf_wilson
 hf_wilson(unsigned k, unsigned n)
@@ -78,4 +82,75 @@ hf_summarize(double *v, size_t n)
 	s.p99 = hf_quantile(v, n, 0.99);
 	s.max = v[n - 1];
 	return s;
+}
+
+double
+hf_rule_of_three(unsigned n)
+{
+	return n <= 3 ? 1 : 3.0 / n;
+}
+
+/* --- bootstrap ------------------------------------------------------------ */
+
+/* Draws clusters; the number of values that they have. */
+static size_t
+resample(struct hf_rng *r, const double *v, const size_t *from,
+    size_t n_cluster, double *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_cluster; i++) {
+		size_t c = hf_rng_below(r, (unsigned)n_cluster);
+
+		for (size_t k = from[c]; k < from[c + 1]; k++)
+			out[n++] = v[k];
+	}
+	return n;
+}
+
+static struct hf_interval
+middle(double *v, size_t n)
+{
+	hf_sort_doubles(v, n);
+	return (struct hf_interval){ hf_quantile(v, n, 0.025),
+		hf_quantile(v, n, 0.975) };
+}
+
+struct hf_bootstrap
+hf_bootstrap(
+    const double *v, const size_t *from, size_t n_cluster, uint64_t seed)
+{
+	double *mean = hf_xcalloc(RESAMPLES, sizeof(*mean));
+	double *median = hf_xcalloc(RESAMPLES, sizeof(*median));
+	double *p95 = hf_xcalloc(RESAMPLES, sizeof(*p95));
+	struct hf_bootstrap out;
+	size_t most = 0;
+	double *drawn;
+	struct hf_rng r;
+
+	HF_CHECK(n_cluster > 0 && from[n_cluster] > from[0]);
+	for (size_t c = 0; c < n_cluster; c++)
+		if (from[c + 1] - from[c] > most)
+			most = from[c + 1] - from[c];
+	drawn = hf_xcalloc(most * n_cluster, sizeof(*drawn));
+	hf_rng_init(&r, seed);
+	for (unsigned i = 0; i < RESAMPLES; i++) {
+		size_t n;
+
+		do /* clusters may be empty */
+			n = resample(&r, v, from, n_cluster, drawn);
+		while (n == 0);
+		hf_sort_doubles(drawn, n);
+		mean[i] = hf_mean(drawn, n);
+		median[i] = hf_quantile(drawn, n, 0.5);
+		p95[i] = hf_quantile(drawn, n, 0.95);
+	}
+	out.mean = middle(mean, RESAMPLES);
+	out.median = middle(median, RESAMPLES);
+	out.p95 = middle(p95, RESAMPLES);
+	free(drawn);
+	free(mean);
+	free(median);
+	free(p95);
+	return out;
 }

@@ -26,4 +26,24 @@ struct hf_summary {
 /* Sorts 'v'. */
 struct hf_summary hf_summarize(double *v, size_t n);
 
+/* Upper bound at 95 % of a rate of which nothing was seen in n tries: the rule
+ * of three, 3 / n; at most 1. */
+double hf_rule_of_three(unsigned n);
+
+struct hf_interval {
+	double lo, hi;
+};
+struct hf_bootstrap {
+	struct hf_interval mean, median, p95;
+};
+/*
+ * Percentile bootstrap at 95 % over clusters: n_cluster of them are drawn with
+ * replacement, each with all its values, because what repeats one conversation
+ * is not independent of it.  Cluster c has the values from[c] .. from[c + 1] -
+ * 1 of 'v'.  The same seed gives the same intervals everywhere.  There must be
+ * a value.
+ */
+struct hf_bootstrap hf_bootstrap(
+    const double *v, const size_t *from, size_t n_cluster, uint64_t seed);
+
 #endif

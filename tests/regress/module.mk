@@ -3,7 +3,7 @@ EXTRA_DIST += tests/run.sh .ci/run \
 	tests/harness/campaign.py \
 	tests/harness/client.py tests/harness/ctl.py tests/harness/daemon.py \
 	tests/harness/dialect.py tests/harness/provider.py \
-	tests/harness/stalls.py \
+	tests/harness/schema.py tests/harness/stalls.py \
 	tests/harness/tap.py tests/harness/validate.py tests/harness/wait.py
 REGRESS_TESTS = \
 	tests/regress/00-harness.t tests/regress/01-health.t \
@@ -25,6 +25,7 @@ REGRESS_TESTS = \
 	tests/regress/26-breaker.t \
 	tests/regress/27-take-up.t \
 	tests/regress/28-selftest.t \
+	tests/regress/36-judge.t \
 	tests/regress/16-leaks.t \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \

@@ -3,7 +3,8 @@ BENCH_TESTS = tests/unit/test_bench_suite tests/unit/test_bench_dialect \
 	tests/unit/test_bench_stats tests/unit/test_bench_providers \
 	tests/unit/test_bench_judge tests/unit/test_bench_published \
 	tests/unit/test_bench_client tests/unit/test_bench_streams \
-	tests/unit/test_bench_breaks tests/unit/test_bench_gemini
+	tests/unit/test_bench_breaks tests/unit/test_bench_gemini \
+	tests/unit/test_bench_verdict
 BENCH_TEST_LIBS = $(BENCH_LIBS) $(CMOCKA_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += $(BENCH_TESTS)
@@ -31,6 +32,8 @@ tests_unit_test_bench_streams_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_streams_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_breaks_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_breaks_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_verdict_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_verdict_LDADD = $(BENCH_TEST_LIBS)
 
 # The kill campaign's tool (tests/crash/30-handover.t).
 check_PROGRAMS += tests/crash/campaign

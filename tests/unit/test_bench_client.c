@@ -117,7 +117,7 @@ play(const char *faults, bool stream, unsigned retries)
 		.local = true,
 		.retries = retries,
 		.timeout_ms = 20000,
-		.quiet = true,
+		.progress = HF_PROGRESS_OFF,
 		.tick = count_tick,
 		.tick_arg = &o.ticks,
 		.tick_ms = 1 };
@@ -223,7 +223,7 @@ refused(void **state)
 		.local = true,
 		.retries = 1,
 		.timeout_ms = 20000,
-		.quiet = true };
+		.progress = HF_PROGRESS_OFF };
 	unsigned turns;
 	struct hf_suite *suite = some(&turns);
 	struct hf_plays plays;

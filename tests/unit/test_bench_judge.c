@@ -700,7 +700,7 @@ play(bool full, bool stream, unsigned want)
 		.stream = stream,
 		.local = true,
 		.timeout_ms = 20000,
-		.quiet = true };
+		.progress = HF_PROGRESS_OFF };
 	struct hf_plays plays;
 	struct hf_counts n = { 0 };
 	json_t *examples = json_array();
