@@ -5,5 +5,7 @@
 #define HF_BENCH_EMBEDDED_H
 
 extern const char hf_calibration_json[];
+extern const char hf_report_css[];
+extern const char hf_audit_js[];
 
 #endif

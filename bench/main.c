@@ -22,7 +22,9 @@ static const struct {
 	{ "selftest", "does the benchmark catch and name seeded bugs?",
 	    hf_cmd_selftest },
 	{ "suites", "list the suites", hf_cmd_suites },
+	{ "report", "make tables and a page of a run's JSON", hf_cmd_report },
 	{ "calibrate", "is a model fit to judge?", hf_cmd_calibrate },
+	{ "audit", "have a person check a sample of answers", hf_cmd_audit },
 };
 
 static void

@@ -6,11 +6,13 @@ noinst_LIBRARIES += libbench.a
 libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
 	$(JANSSON_CFLAGS) $(SODIUM_CFLAGS)
 libbench_a_SOURCES = \
-	bench/calibrate.c \
-	bench/cmd_calibrate.c \
-	bench/embedded.h bench/gate.c bench/gate.h bench/html.h \
+	bench/audit.c bench/audit.h bench/audit_page.c bench/calibrate.c \
+	bench/cmd_audit.c bench/cmd_calibrate.c bench/cmd_report.c \
+	bench/embedded.h bench/gate.c bench/gate.h bench/html.c bench/html.h \
 	bench/judge_plays.c bench/model_judge.c bench/model_judge.h \
 	bench/option.c bench/option.h bench/progress.c bench/progress.h \
+	bench/report_charts.c bench/report_csv.c bench/report_html.c \
+	bench/report_page.h bench/report_tables.c bench/report_talk.c \
 	bench/verdict.c bench/verdict.h \
 	bench/answer.c bench/answer.h bench/anthropic.c bench/bleed.c \
 	bench/check_anthropic.c bench/check_openai.c \
@@ -53,13 +55,15 @@ libbench_a_SOURCES = \
 	bench/proxy_out.c \
 	bench/words.c bench/words.h
 nodist_libbench_a_SOURCES = bench/embedded.c
-EMBEDDED = bench/calibration.json
+EMBEDDED = bench/audit.js bench/calibration.json bench/report.css
 EXTRA_DIST += $(EMBEDDED) bench/embed.sh
 CLEANFILES += bench/embedded.c bench/embedded.c.tmp
 bench/embedded.c: $(EMBEDDED) bench/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) bench && \
 	$(SHELL) $(srcdir)/bench/embed.sh \
+		hf_audit_js=$(srcdir)/bench/audit.js \
 		hf_calibration_json=$(srcdir)/bench/calibration.json \
+		hf_report_css=$(srcdir)/bench/report.css \
 		> $@.tmp && mv $@.tmp $@
 BENCH_LIBS = libbench.a libbase.a $(EVENT_LIBS) $(CURL_LIBS) \
 	$(JANSSON_LIBS) $(SODIUM_LIBS) -lm

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "base/hf.h"
 #include "bench/judge.h"
 #include "bench/play.h"
@@ -26,8 +27,15 @@ struct hf_report {
 
 /* As docs/report.schema.json has it, told in docs/report.md; new. */
 json_t *hf_report_json(const struct hf_report *r) HF_MUST_CHECK;
-/* The table, from that JSON alone. */
+/* Made from that JSON alone, of one suite or of many ("suites"): */
+/* the table, of one; */
 void hf_report_text(FILE *f, json_t *report);
+/* a page that needs nothing else, for any browser; */
+void hf_report_html(struct hf_buf *out, json_t *report);
+/* a line for each measure, RFC 4180. */
+void hf_report_csv(struct hf_buf *out, json_t *report);
+/* 0, or what of it is no report of ours. */
+int hf_report_check(json_t *report, struct hf_error *e) HF_MUST_CHECK;
 
 /* --- parts of it ---------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 """A model as judge, played by a script: it is told three things only, must
 pass the gate, is asked no more than it must be, and again when nothing useful
-came; and what it said is in the report.
+came; what it said is in the report, and a person can check a sample of it.
 Also the progress of a run, on a terminal and elsewhere."""
 import http.server
 import json
@@ -14,6 +14,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
+import chromium
 import schema
 import tap
 import wait
@@ -391,6 +392,129 @@ def conditional(t):
     c = r["conditional"]["target"]
     t.eq((c["k"], c["n"]), (100, 150), "given")
     t.eq(r["clo_ms"]["of"], ["target", "control"], "what a failure costs")
+
+
+# --- the audit --------------------------------------------------------------
+
+def page_text(html_text):
+    m = re.search(r"<textarea[^>]*>(.*?)</textarea>", html_text, re.S)
+    return m.group(1)
+
+
+def audit(t, report, *args):
+    bench(t, "audit", report, "--page", path("audit.html"), *args)
+    with open(path("audit.html"), encoding="utf-8") as f:
+        return f.read()
+
+
+def fill(text, words):
+    out = text.split("\n")
+    for i, word in enumerate(words):
+        t_ = "%d ?" % (i + 1)
+        out[out.index(t_)] = "%d %s" % (i + 1, word)
+    return "\n".join(out)
+
+
+def read_back(t, text, *args, status=0):
+    with open(path("verdicts.txt"), "w", encoding="utf-8") as f:
+        f.write(text)
+    return bench(t, "audit", path("judged.json"), "--verdicts",
+                 path("verdicts.txt"), "--json", path("audit.json"),
+                 *args, status=status)
+
+
+@tap.case("a person checks a sample, and it is told how often they agree", 90)
+def audited(t):
+    judged(t)
+    one = audit(t, path("judged.json"), "--cases", "12", "--seed", "3")
+    t.eq(one, audit(t, path("judged.json"), "--cases", "12", "--seed", "3"),
+         "the same seed, the same page")
+    t.ne(one, audit(t, path("judged.json"), "--cases", "12", "--seed", "4"),
+         "another seed, another page")
+    t.eq(one.count("<fieldset>"), 12, "cases")
+    for word in ("because", "substring", "http://", "https://", "url("):
+        t.notin(word, one, "what a person must not be told, or not loaded")
+    text = page_text(one)
+    # The person agrees with all: learn from a first reading what was said.
+    read_back(t, fill(text, ["right"] * 12))
+    with open(path("audit.json"), encoding="utf-8") as f:
+        said = [c["right"] for c in json.load(f)["cases"]]
+    t.ok(True in said and False in said, "both kinds are in the sample")
+    words = ["right" if r else "wrong" for r in said]
+    p = read_back(t, fill(text, words))
+    t.isin("agreement 12 of 12: 100.0 % [75.8, 100.0]; 0 unsure, 0 not",
+           p.stdout, "agreement")
+    # One disagrees, with a note; one is unsure; one is left open.
+    words[0] = "wrong  not so: 5 < 6" if said[0] else "right  it is"
+    words[1] = "unsure"
+    p = read_back(t, fill(text, words[:11]), status=1)
+    t.isin("agreement 9 of 10: 90.0 % [59.6, 98.2]; 1 unsure, 1 not",
+           p.stdout, "agreement")
+    t.isin("case 1: ", p.stdout, "the one that differs")
+    with open(path("audit.json"), encoding="utf-8") as f:
+        r = json.load(f)
+    t.eq(r["agreement"]["k"], 9, "recorded")
+    t.eq([c.get("person") for c in r["cases"]],
+         [w.split()[0] for w in words[:11]] + [None], "recorded")
+    t.eq(r["cases"][0]["note"], words[0].split("  ")[1], "note")
+
+
+@tap.case("only what a model decided; only verdicts of this sample", 90)
+def audit_bounds(t):
+    judged(t)
+    text = page_text(audit(t, path("judged.json"), "--judged", "--cases",
+                           "1000"))
+    t.isin("cases 200 of judged", text, "all that there are")
+    read_back(t, fill(text, ["right"] * 200))
+    with open(path("audit.json"), encoding="utf-8") as f:
+        t.eq({c["by"] for c in json.load(f)["cases"]}, {"model"}, "by")
+    good = page_text(audit(t, path("judged.json"), "--cases", "3"))
+    read_back(t, fill(good, ["right"] * 3) + "2 wrong\n", status=2)
+    read_back(t, "1 right\n", status=2)
+    read_back(t, "", status=2)
+    # Another report, or a changed one, is another sample.
+    with open(path("judged.json"), encoding="utf-8") as f:
+        r = json.load(f)
+    for p in r["plays"]:
+        p["probes"][-1]["answer"] += "!"
+    with open(path("other.json"), "w", encoding="utf-8") as f:
+        json.dump(r, f)
+    with open(path("verdicts.txt"), "w", encoding="utf-8") as f:
+        f.write(fill(good, ["right"] * 3))
+    p = bench(t, "audit", path("other.json"), "--verdicts",
+              path("verdicts.txt"), status=2)
+    t.isin("another report", p.stderr, "why")
+    bench(t, "audit", path("exact.json"), "--judged", "--page", "-", status=2)
+    for args in ((), ("--page", "-", "--verdicts", "x"), ("--cases", "0"),
+                 ("--page", "-", "--json", "x")):
+        bench(t, "audit", path("judged.json"), *args, status=2)
+
+
+@tap.case("the page of an audit in a browser", 90)
+def audit_browser(t):
+    judged(t)
+    audit(t, path("judged.json"), "--cases", "4")
+    try:
+        b = chromium.Browser(60 * tap.SCALE)
+    except chromium.Missing as e:
+        raise tap.Skip(str(e))
+    t.cleanup(b.close)
+    for width, dark in ((1280, False), (390, True)):
+        b.open(path("audit.html"), width, 844, dark, width < 500)
+        t.eq(b.complaints, [], "complaints")
+        t.eq(len(b.requests), 1, "requests")
+        t.eq(b.js("document.documentElement.scrollWidth"), width, "width")
+    for i, word in enumerate(("right", "wrong", "unsure", "wrong")):
+        b.js("document.querySelector('input[name=case-%d][value=%s]')"
+             ".click()" % (i + 1, word))
+    b.js("(n => { n.value = 'a note'; n.dispatchEvent(new Event('input', "
+         "{bubbles: true})) })(document.querySelector('[name=note-2]'))")
+    text = b.js("document.getElementById('verdicts').value")
+    t.isin("\n1 right\n2 wrong  a note\n3 unsure\n4 wrong\n", text, "text")
+    t.eq(b.js("document.getElementById('left').textContent"), "all done",
+         "left")
+    p = read_back(t, text)
+    t.isin("1 unsure, 0 not answered", p.stdout, "read back")
 
 
 # --- progress ---------------------------------------------------------------

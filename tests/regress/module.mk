@@ -1,6 +1,6 @@
 # Tests of the built programs; each runs its own daemon and providers.
 EXTRA_DIST += tests/run.sh .ci/run \
-	tests/harness/campaign.py \
+	tests/harness/campaign.py tests/harness/chromium.py \
 	tests/harness/client.py tests/harness/ctl.py tests/harness/daemon.py \
 	tests/harness/dialect.py tests/harness/provider.py \
 	tests/harness/schema.py tests/harness/stalls.py \
@@ -25,7 +25,7 @@ REGRESS_TESTS = \
 	tests/regress/26-breaker.t \
 	tests/regress/27-take-up.t \
 	tests/regress/28-selftest.t \
-	tests/regress/36-judge.t \
+	tests/regress/35-report.t tests/regress/36-judge.t \
 	tests/regress/16-leaks.t \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \
