@@ -131,8 +131,14 @@ fail_beside(struct hf_turn *t, struct hf_attempt *a)
 	struct hf_attempt_end end;
 
 	attempt_end(a, &end);
-	turn_note_failure(t, a, &end);
-	hf_plan_failed_beside(&t->plan, a->target, &f, hf_now_us());
+	if (a->outcome.stale) {
+		/* Nobody's failure; should it be asked again, not so. */
+		hf_plan_lost(&t->plan, a->target, false);
+		t->redial = true;
+	} else {
+		turn_note_failure(t, a, &end);
+		hf_plan_failed_beside(&t->plan, a->target, &f, hf_now_us());
+	}
 	attempt_detach(a);
 	close_row(t, &end);
 }
@@ -185,7 +191,8 @@ is_decisive(const struct hf_turn *t, const struct hf_attempt *a)
 	const struct hf_plan_failure f = turn_plan_failure(&a->outcome);
 
 	return f.cls == HF_CLASS_NONE ||
-	    (a == t->attempt && hf_plan_is_final(&t->plan, a->target, &f));
+	    (a == t->attempt && !a->outcome.stale &&
+		hf_plan_is_final(&t->plan, a->target, &f));
 }
 
 bool

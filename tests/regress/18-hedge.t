@@ -257,6 +257,8 @@ def one_fails(t, who, how):
     bad = {"500": provider.status(500), "reset": provider.reset(),
            "empty": provider.answer(""),
            "garbage": provider.raw_stream([b"data: {]\n\n"])}[how]
+    for p in (A, B):
+        p.cut_idle()	# else a reset is dialled again
     if who == "first":
         def fail(ex):
             gate.arrive()

@@ -158,6 +158,34 @@ def others(t):
         d.destroy()
 
 
+@tap.case("in a race the other one goes on, and nothing is counted either",
+          deadline=60)
+def race(t):
+    d, a, b = make(t, hedge_after_ms=100, first_token_ms=20000)
+    s = name()
+    t.eq(client.chat(d, "hi", session=s, model="m").text, "by a", "answered")
+    raced, gate = provider.Barrier(), provider.Barrier()
+    a.behave(OnReuse(provider.answer("by a"), provider.hold(
+        raced, provider.reset())))
+    a._behaviour.seen = {x.conn_n for x in a.requests}
+    b.behave(provider.hold(gate, provider.answer("by b")))
+    call = client.background(client.chat, d, "hello", session=s, model="m",
+                             stream=True)
+    gate.wait_for(1)
+    raced.release()
+    wait.until(lambda: a.requests[-1].ended is not None, 10, "it to die")
+    gate.release()
+    r = call.get()
+    t.eq((r.status, r.text), (200, "by b"), repr(r))
+    m = d.metrics()
+    t.eq((m['holdfast_attempts_failed_total{class="network"}'],
+          m["holdfast_hedges_total"]), (0, 1), "counted")
+    t.eq(sorted(x[1:] for x in reasons(d, s)), [
+        ("network", "stale_connection"), ("ok", "ok"), ("ok", "ok")],
+         "recorded")
+    t.eq(client.chat(d, "hi", session=s, model="m").text, "by a", "not left")
+
+
 @tap.case("what dies again is a failure, once")
 def twice(t):
     d, a, b = make(t)

@@ -448,6 +448,22 @@ test_request(void **state)
 	wire_provider.base_url = base;
 }
 
+/* What a target is kept warm with. */
+static void
+test_warm(void **state)
+{
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_ANTHROPIC);
+
+	(void)state;
+	wire_limit(dl, "{}", "\"max_tokens\":1");
+	wire_limit(dl, "{\"max_completion_tokens\":7,\"max_tokens\":8}",
+	    "\"max_tokens\":1");
+	wire_models(
+	    dl, "http://h", "http://h/v1/models", "x-api-key: sk-test\n");
+	wire_models(dl, "http://h/v1/", "http://h/v1/models",
+	    "anthropic-version: 2023-06-01\n");
+}
+
 static void
 expect_in(struct hf_payload_input *in, const char *want)
 {
@@ -591,6 +607,7 @@ main(void)
 		cmocka_unit_test(test_tools),
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_warm),
 		cmocka_unit_test(test_prefill),
 		cmocka_unit_test(test_prefill_refused),
 		cmocka_unit_test(test_instruction),

@@ -334,6 +334,21 @@ test_request(void **state)
 	hf_http_request_free(&rq);
 }
 
+/* What a target is kept warm with. */
+static void
+test_warm(void **state)
+{
+	const struct hf_dialect *dl = hf_dialect(HF_DIALECT_OPENAI);
+
+	(void)state;
+	wire_limit(dl, "{}", "\"max_tokens\":1");
+	wire_limit(dl, "{\"max_tokens\":7}", "\"max_tokens\":1");
+	wire_limit(
+	    dl, "{\"max_completion_tokens\":7}", "\"max_completion_tokens\":1");
+	wire_models(dl, "http://h/v1/", "http://h/v1/models",
+	    "Authorization: Bearer sk-test\n");
+}
+
 #define ASKED                                                     \
 	"{\"model\":\"m\",\"messages\":[{\"role\":\"user\","      \
 	"\"content\":\"q\"},{\"role\":\"assistant\",\"content\":" \
@@ -551,6 +566,7 @@ main(void)
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_warm),
 		cmocka_unit_test(test_prefill),
 		cmocka_unit_test(test_prefill_refused),
 		cmocka_unit_test(test_instruction),

@@ -368,6 +368,43 @@ health_is_counted(void **state)
 	assert_false(hf_target_is_healthy(&shm, row(), 5000, t0 + 11 * SEC));
 }
 
+/* A call that is nobody's turn: only where it is in nobody's way. */
+static void
+shadows_give_way(void **state)
+{
+	struct hf_conf_call c = calm;
+	struct hf_shm other = shm;
+	struct hf_ticket k;
+
+	(void)state;
+	other.self = 2;
+	c.warm_in_flight = 2;
+	assert_false(hf_target_shadow_take(&shm, NULL, &c, SEC));
+	assert_true(hf_target_shadow_take(&shm, row(), &c, SEC));
+	assert_true(hf_target_shadow_take(&other, row(), &c, SEC));
+	assert_false(hf_target_shadow_take(&shm, row(), &c, SEC));
+	/* A death gives its place back. */
+	hf_shm_retire(&shm, 2);
+	assert_true(hf_target_shadow_take(&shm, row(), &c, SEC));
+	hf_target_shadow_end(&shm, row());
+	hf_target_shadow_end(&shm, row());
+	assert_true(hf_target_is_quiet(row()));
+	assert_true(begin(&k, false, SEC));
+	assert_false(hf_target_is_quiet(row()));
+	assert_false(hf_target_shadow_take(&other, row(), &c, SEC));
+	hf_target_end(&shm, &k, &calm, HF_HEALTH_ANSWERED, SEC);
+	c.rpm = 1;
+	assert_true(hf_target_shadow_take(&shm, row(), &c, SEC));
+	assert_false(hf_target_shadow_take(&shm, row(), &c, SEC));
+	c.rpm = 0;
+	for (int i = 0; i < calm.breaker_failures; i++)
+		assert_true(call(HF_HEALTH_FAILED, 2 * SEC));
+	assert_false(hf_target_shadow_take(&shm, row(), &c, 2 * SEC));
+	/* It never probes. */
+	assert_false(hf_target_shadow_take(&shm, row(), &c, 60 * SEC));
+	assert_int_equal(atomic_load(&row()->shadows[1]), 1);
+}
+
 /* Processes that reserve at once get different places, and none too many. */
 static void
 many_processes(void **state)
@@ -458,6 +495,7 @@ main(void)
 		TEST(large_quotas_are_spread),
 		TEST(a_hint_holds_for_all),
 		TEST(health_is_counted),
+		TEST(shadows_give_way),
 		TEST(many_processes),
 		TEST(half_a_reservation),
 		TEST(rows_are_apart),

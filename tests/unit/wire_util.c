@@ -255,3 +255,45 @@ wire_expect(const struct hf_dialect *dl, const struct hf_item *item, unsigned n,
 		    want == NULL ? "(absent)" : want);
 	free(body);
 }
+
+void
+wire_limit(const struct hf_dialect *dl, const char *params, const char *want)
+{
+	struct hf_item item = wire_message(HF_ROLE_USER, "{\"content\":\"q\"}");
+	struct hf_payload_input in = { .item = &item,
+		.n_item = 1,
+		.target = &wire_target,
+		.max_tokens = 1 };
+	char *body = wire_build_in(dl, &in, params);
+	struct hf_json v, name, value;
+	struct hf_buf got;
+	size_t pos = 0;
+
+	hf_buf_init(&got, 1000);
+	assert_int_equal(hf_json_check(hf_str(body), &v, NULL, NULL), 0);
+	while (hf_json_next_member(v, &pos, &name, &value))
+		if (strncmp(name.raw.p, "\"max_", 5) == 0)
+			hf_buf_printf(&got, "%.*s:%.*s", HF_STR_ARG(name.raw),
+			    HF_STR_ARG(value.raw));
+	assert_string_equal(got.data, want);
+	hf_buf_free(&got);
+	free(body);
+}
+
+void
+wire_models(const struct hf_dialect *dl, const char *base, const char *url,
+    const char *key_header)
+{
+	char *was = wire_provider.base_url;
+	struct hf_http_request rq;
+	struct hf_error e = { 0 };
+
+	wire_provider.base_url = (char *)(uintptr_t)base;
+	hf_http_request_init(&rq);
+	assert_int_equal(dl->models(&wire_provider, &rq, &e), 0);
+	assert_string_equal(rq.url.data, url);
+	assert_non_null(strstr(rq.headers.data, key_header));
+	assert_int_equal(rq.body.size, 0);
+	hf_http_request_free(&rq);
+	wire_provider.base_url = was;
+}

@@ -56,6 +56,14 @@ int wire_build_rc(const struct hf_dialect *dl, const struct hf_item *item,
 void wire_expect(const struct hf_dialect *dl, const struct hf_item *item,
     unsigned n, const char *params, const char *member, const char *want);
 
+/* The limit of a request that is to bring one token, whatever the parameters
+ * say, must be 'want' ("{\"max_tokens\":1}"). */
+void wire_limit(
+    const struct hf_dialect *dl, const char *params, const char *want);
+/* Where the provider's list of models is asked for, without a body. */
+void wire_models(const struct hf_dialect *dl, const char *base, const char *url,
+    const char *key_header);
+
 extern struct hf_conf_provider wire_provider;
 extern struct hf_conf_target wire_target;
 
