@@ -34,6 +34,7 @@ static const char usage[] =
     "  --suite NAME             whose failures to produce (default paper)\n"
     "  --seed N                 of the suite (default 42)\n"
     "  --size N                 of the suite (default: its own)\n"
+    "  --knobs NAME=N,...       of the suite\n"
     "  --conversations FILE     a published set instead of a suite; its "
     "failures\n"
     "                           are in the file of --manifest\n"
@@ -47,7 +48,7 @@ static const char usage[] =
 struct options {
 	const char *listen[8];
 	unsigned n_listen;
-	const char *suite, *conversations, *manifest, *log;
+	const char *suite, *conversations, *manifest, *log, *knobs;
 	unsigned long seed, size, chunk_ms, alarm_fd;
 	bool no_faults, with_parent;
 };
@@ -57,6 +58,7 @@ enum {
 	OPT_SUITE,
 	OPT_SEED,
 	OPT_SIZE,
+	OPT_KNOBS,
 	OPT_MANIFEST,
 	OPT_NO_FAULTS,
 	OPT_CONVERSATIONS,
@@ -72,6 +74,7 @@ static const struct option longopts[] = { { "listen", required_argument, NULL,
 	{ "suite", required_argument, NULL, OPT_SUITE },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "knobs", required_argument, NULL, OPT_KNOBS },
 	{ "conversations", required_argument, NULL, OPT_CONVERSATIONS },
 	{ "manifest", required_argument, NULL, OPT_MANIFEST },
 	{ "no-faults", no_argument, NULL, OPT_NO_FAULTS },
@@ -103,6 +106,9 @@ parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_SIZE:
 			ok = hf_option_number(optarg, 0, UINT32_MAX, &o->size);
+			break;
+		case OPT_KNOBS:
+			o->knobs = optarg;
 			break;
 		case OPT_CONVERSATIONS:
 			o->conversations = optarg;
@@ -250,11 +256,10 @@ choose_suite(const struct options *o)
 	struct hf_error e;
 
 	if (o->conversations == NULL) {
-		s = hf_suite_make(o->suite, o->seed, (unsigned)o->size);
+		s = hf_suite_make_with(
+		    o->suite, o->seed, (unsigned)o->size, o->knobs, true, &e);
 		if (s == NULL)
-			fprintf(stderr,
-			    "continuitybench: no suite '%s' of that size\n",
-			    o->suite);
+			fprintf(stderr, "continuitybench: %s\n", e.text);
 	} else if (o->manifest == NULL) {
 		fputs("continuitybench: --conversations needs --manifest\n",
 		    stderr);

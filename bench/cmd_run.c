@@ -26,6 +26,7 @@
 
 #define DEFAULT_RUNS 5 /* of a published set */
 #define DEFAULT_CONCURRENCY 100
+#define GRACE_MS 10000 /* of a client, beyond a suite's long deadline */
 
 static bool
 choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
@@ -88,10 +89,10 @@ choose_suite(struct hf_run_options *o)
 	}
 	if (o->suite == NULL)
 		o->suite = "paper";
-	s = hf_suite_make(o->suite, o->seed, (unsigned)o->size);
+	s = hf_suite_make_with(
+	    o->suite, o->seed, (unsigned)o->size, o->knobs, o->all, &e);
 	if (s == NULL)
-		fprintf(stderr, "continuitybench: no suite '%s' of that size\n",
-		    o->suite);
+		fprintf(stderr, "continuitybench: %s\n", e.text);
 	return s;
 }
 
@@ -102,7 +103,7 @@ launch(struct hf_launch *l, const struct hf_suite *s,
 	struct hf_gateway_options g = { o->holdfast, (unsigned)o->workers,
 		(unsigned)o->first_token_ms, (unsigned)o->idle_ms };
 	struct hf_provider_options p = { o->suite, o->conversations,
-		o->manifest, o->seed, o->size, NULL, 0 };
+		o->manifest, o->seed, o->size, NULL, 0, o->knobs };
 	int rc = hf_launch_open(l, o->keep, e);
 
 	if (rc == 0)
@@ -169,6 +170,31 @@ undecided(const struct hf_report *r)
 	    json_object_get(r->judge, "undecided"));
 }
 
+/* A gateway that is told of the quota keeps to it, and makes the most of it. */
+static bool
+storm_passed(const struct hf_report *r, json_t *systems)
+{
+	const struct hf_suite *suite = r->conf->suite;
+	const char *name;
+	json_t *s;
+	bool ok = true;
+
+	if (suite->storm.quota == 0 || suite->listener[1].rpm == 0 ||
+	    !r->log_judged)
+		return true;
+	json_object_foreach(systems, name, s)
+	{
+		if (hf_storm_passed(json_object_get(s, "storm")))
+			continue;
+		fprintf(stderr,
+		    "failed: %s: the storm: all are to be answered, with at "
+		    "most %g calls each, in at most %g of the least time\n",
+		    name, HF_STORM_CALLS, HF_STORM_TIME);
+		ok = false;
+	}
+	return ok;
+}
+
 /* False with a reason on stderr: the run does not count as passed. */
 static bool
 passed(const struct hf_report *r, json_t *report, double require)
@@ -206,6 +232,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		    r->verify_exit);
 		ok = false;
 	}
+	ok = storm_passed(r, systems) && ok;
 	for (unsigned i = 0; i < r->conf->n_system; i++) {
 		const struct hf_play_system *s = &r->conf->system[i];
 		double p = json_number_value(json_object_get(
@@ -402,12 +429,17 @@ configure(struct hf_play_conf *c, const struct hf_run_options *o,
 	c->concurrency = o->concurrency != 0 ? (unsigned)o->concurrency :
 	    suite->concurrency != 0	     ? suite->concurrency :
 					       DEFAULT_CONCURRENCY;
+	if (suite->storm.quota > 0) /* all at once, or it is none */
+		c->concurrency = suite->n_conv * c->n_system;
 	c->full_history = o->full_history;
 	c->stream = o->stream || suite->stream;
 	c->retries = o->retries > 0 ? (unsigned)o->retries : suite->retries;
 	c->idempotency_key = o->idempotency_key;
 	c->local = o->target == NULL;
 	c->timeout_ms = (long)o->timeout_ms;
+	if (suite->deadline_ms > 0 &&
+	    c->timeout_ms < (long)suite->deadline_ms + GRACE_MS)
+		c->timeout_ms = (long)suite->deadline_ms + GRACE_MS;
 	c->progress = o->progress;
 	c->api_key = o->api_key_env == NULL ? NULL : getenv(o->api_key_env);
 	c->url = o->target;
@@ -467,6 +499,7 @@ run_all(const struct hf_run_options *o, json_t **out)
 		char *keep = NULL;
 
 		this.suite = hf_suite_kinds[i].name;
+		this.all = true;
 		if (!hf_suite_kinds[i].sized)
 			this.size = 0;
 		if (o->keep != NULL) {

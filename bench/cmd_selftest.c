@@ -66,7 +66,7 @@ struct selftest {
 static bool
 applies(const struct hf_suite_kind *k)
 {
-	static const char *const not [] = { "kill", "window" };
+	static const char *const not [] = { "kill", "window", "storm" };
 
 	for (unsigned i = 0; i < hf_countof(not ); i++)
 		if (strcmp(k->name, not [i]) == 0)

@@ -9,6 +9,7 @@
 
 /* What works is not given up because the machine is slow. */
 #define PATIENT_MS 10000
+#define DEADLINE_MS 30000
 
 static const char *const dialects[] = { "openai", "anthropic" };
 
@@ -29,12 +30,15 @@ put_provider(FILE *f, const struct hf_gateway_conf *c, const struct hf_suite *s,
 	    "\tbreaker_failures = 0\n"
 	    "\tfirst_token_ms = %u\n"
 	    "\tidle_ms = %u\n"
-	    "\ttotal_ms = %u\n"
-	    "}\n",
+	    "\ttotal_ms = %u\n",
 	    l->name, dialect, dialect, c->url[listener], openai ? "/v1" : "",
 	    l->fails ? c->first_token_ms : PATIENT_MS,
 	    l->fails ? c->idle_ms : PATIENT_MS,
 	    l->fails ? PATIENT_MS : 2 * PATIENT_MS);
+	if (l->rpm > 0)
+		fprintf(f, "\trpm = %u\n\trpm_window_ms = %u\n", l->rpm,
+		    l->rpm_window_ms);
+	fputs("}\n", f);
 }
 
 static void
@@ -92,7 +96,8 @@ put_route(FILE *f, const struct hf_suite *s, const struct hf_route_plan *r,
 			fputs(", ", f);
 		put_target_name(f, s, &r->target[k]);
 	}
-	fputs("}\n\tdeadline_ms = 30000\n", f);
+	fprintf(f, "}\n\tdeadline_ms = %u\n",
+	    s->deadline_ms > 0 ? s->deadline_ms : DEADLINE_MS);
 	if (s->backoff_ms > 0)
 		fprintf(f, "\tbackoff_unit_ms = %u\n", s->backoff_ms);
 	if (r->continuation != NULL)

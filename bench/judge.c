@@ -114,6 +114,21 @@ count_failure(struct hf_tally *n, struct turn *t, json_t *entry)
 	return !hf_fault_is_harmless(kind);
 }
 
+/* A call of the provider that the storm is about. */
+static void
+count_storm(const struct judge *j, struct hf_tally *n, json_t *entry)
+{
+	const struct hf_fault_row *limit = &j->conf->suite->limit;
+
+	if (limit->fault.kind != HF_FAULT_RATE_LIMIT ||
+	    !hf_str_is(hf_json_str(json_object_get(entry, "provider")),
+		limit->provider))
+		return;
+	n->storm_calls++;
+	n->storm_refused += hf_str_is(
+	    hf_json_str(json_object_get(entry, "fault")), "rate_limit");
+}
+
 static void
 judge_turn(struct judge *j, struct hf_play *p, unsigned turn, unsigned provider,
     json_t *entry)
@@ -122,6 +137,7 @@ judge_turn(struct judge *j, struct hf_play *p, unsigned turn, unsigned provider,
 	struct hf_tally *n = &j->n->tally[p->system];
 	unsigned others = 0;
 
+	count_storm(j, n, entry);
 	if (t->requests++ > 0)
 		n->joins[join_of(entry, t->said)]++;
 	if (count_failure(n, t, entry))

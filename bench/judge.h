@@ -96,6 +96,7 @@ struct hf_tally {
 	struct hf_marks marks;
 	unsigned bad_marks; /* streams that do not have one of each */
 	unsigned blames[HF_BLAME_COUNT];
+	unsigned storm_calls, storm_refused; /* of who has a quota */
 };
 
 struct hf_counts {

@@ -196,11 +196,12 @@ hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_provider_options *o, struct hf_error *e)
 {
 	char seed[24], size[24], pause[24], fd[24], self[] = "/proc/self/exe";
-	char listen[] = "--listen", *log = hf_launch_path(l, "payloads.jsonl");
+	char listen[] = "--listen", knobs[] = "--knobs";
+	char *log = hf_launch_path(l, "payloads.jsonl");
 	bool made = o->suite != NULL;
 	char *from = hf_xstrdup(made ? o->suite : o->conversations);
 	char *with = hf_xstrdup(made ? "" : o->manifest);
-	char *argv[18 + 2 * HF_MAX_LISTENERS] = { (char[]){ "continuitybench" },
+	char *argv[20 + 2 * HF_MAX_LISTENERS] = { (char[]){ "continuitybench" },
 		(char[]){ "providers" }, (char[]){ "--with-parent" },
 		(char[]){ "--seed" }, seed, (char[]){ "--log" }, log,
 		(char[]){ "--chunk-ms" }, pause, (char[]){ "--alarm-fd" }, fd,
@@ -210,6 +211,10 @@ hf_launch_providers(struct hf_launch *l, const struct hf_suite *s,
 	unsigned n = 15;
 	int fds[2], alarm[2], rc;
 
+	if (o->knobs != NULL) {
+		argv[n++] = knobs;
+		argv[n++] = (char *)(uintptr_t)o->knobs;
+	}
 	for (unsigned i = 0; i < o->n_listen && i < HF_MAX_LISTENERS; i++) {
 		argv[n++] = listen;
 		argv[n++] = (char *)(uintptr_t)o->listen[i];

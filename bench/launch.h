@@ -33,6 +33,7 @@ struct hf_provider_options {
 	unsigned long seed, size;
 	const char *const *listen; /* "NAME=ADDR:PORT", or the kernel's */
 	unsigned n_listen;
+	const char *knobs; /* of the suite, or NULL */
 };
 /* "continuitybench providers" with a log at DIR/payloads.jsonl.  's': the
  * suite that these options name. */

@@ -9,7 +9,6 @@
 
 #include "base/hf.h"
 #include "bench/cmd.h"
-#include "bench/suite.h"
 
 static const struct {
 	const char *name, *help;
@@ -38,20 +37,6 @@ usage(FILE *f)
 	      "Exit codes: 0 ok, 1 a check failed, 2 usage, 4 a gateway or "
 	      "provider did not come up.\n",
 	    f);
-}
-
-int
-hf_cmd_suites(int argc, char **argv)
-{
-	(void)argv;
-	if (argc > 1) {
-		fputs("usage: continuitybench suites\n", stderr);
-		return HF_EXIT_USAGE;
-	}
-	for (unsigned i = 0; i < hf_n_suite_kinds; i++)
-		printf("%-10s %s\n", hf_suite_kinds[i].name,
-		    hf_suite_kinds[i].help);
-	return HF_EXIT_OK;
 }
 
 int

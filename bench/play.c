@@ -27,9 +27,11 @@ struct stage {
 	unsigned next; /* play to start */
 	unsigned ended, errors;
 	struct hf_progress progress;
-	struct actor *killed;  /* whose turn the gateway is killed in */
-	unsigned leaving;      /* that interrupted, and did not go on yet */
-	struct actor *waiting; /* for such a turn of their own, in order */
+	struct actor *killed;	/* whose turn the gateway is killed in */
+	unsigned leaving;	/* that interrupted, and did not go on yet */
+	struct actor *waiting;	/* for such a turn of their own, in order */
+	struct actor *gathered; /* for the storm */
+	unsigned n_gathered;	/* with those that will not come */
 };
 
 /* One caller. */
@@ -49,6 +51,8 @@ struct actor {
 
 static void take_turn(struct actor *a);
 static void ask(struct actor *a);
+static bool is_storm(const struct stage *s);
+static void gather(struct stage *s, struct actor *a);
 
 unsigned
 hf_play_index(
@@ -250,6 +254,8 @@ end_turn(struct actor *a)
 	a->stage->ended++;
 	a->stage->errors += a->failed;
 	tell(a->stage);
+	if (is_storm(a->stage) && p->n_answered < p->c->probe)
+		gather(a->stage, NULL);
 	next_play(a);
 }
 
@@ -320,12 +326,40 @@ ask(struct actor *a)
 		next_request(a);
 }
 
+/* One more is there for the storm, or will not come; with the last it breaks
+ * loose. */
+static void
+gather(struct stage *s, struct actor *a)
+{
+	if (a != NULL) {
+		a->next = s->gathered;
+		s->gathered = a;
+	}
+	if (++s->n_gathered < s->conf->suite->n_conv * s->conf->n_system)
+		return;
+	s->n_gathered = 0;
+	while ((a = s->gathered) != NULL) {
+		s->gathered = a->next;
+		begin_turn(a);
+	}
+}
+
+static bool
+is_storm(const struct stage *s)
+{
+	return s->conf->suite->storm.quota > 0;
+}
+
 static void
 take_turn(struct actor *a)
 {
 	struct stage *s = a->stage;
 	struct actor **at = &s->waiting;
 
+	if (is_storm(s) && a->play->n_answered == a->play->c->probe) {
+		gather(s, a);
+		return;
+	}
 	if (!must_wait(a, true)) {
 		begin_turn(a);
 		return;

@@ -238,6 +238,8 @@ system_report(const struct hf_report *r, unsigned system)
 	if (r->conf->suite->exact)
 		json_object_set_new(
 		    o, "streams", hf_report_streams(&r->counts.tally[system]));
+	if (r->conf->suite->storm.quota > 0)
+		json_object_set_new(o, "storm", hf_report_storm(r, system));
 	json_object_set_new(
 	    o, "blame", hf_report_blames(&r->counts.tally[system]));
 	return o;

@@ -194,6 +194,7 @@ hf_report_text(FILE *f, json_t *report)
 	v = json_object_get(
 	    json_object_iter_value(json_object_iter(systems)), "by");
 	json_object_foreach(v, name, run) put_axis(f, systems, name);
+	hf_report_storm_text(f, systems);
 	hf_report_streams_text(f, systems);
 	put_times(f, report);
 	hf_report_bounds_text(f, report);

@@ -12,6 +12,8 @@ struct hf_run_options {
 	const char *conversations, *manifest; /* a published set */
 	const char *control_model;	      /* that does not fail, or NULL */
 	const char *api_key_env, *json, *keep;
+	const char *knobs;  /* "NAME=N,..." */
+	bool all;	    /* of them, and only those that a suite has */
 	unsigned long runs; /* 0: as the suite says */
 	unsigned long size; /* of the suite; 0: its own */
 	unsigned long concurrency, seed, workers, first_token_ms, idle_ms;

@@ -27,6 +27,8 @@ static const char usage[] =
     "with\n"
     "  --manifest FILE        the failure of each of its conversations\n"
     "  --size N               conversations of the suite; default: its own\n"
+    "  --knobs NAME=N,...     what else can be set of the suite; \"suites\"\n"
+    "                         lists it\n"
     "  --runs N               default 5 for paper, else 1\n"
     "  --concurrency N        conversations at once, default 100, or what the\n"
     "                         suite is about\n"
@@ -80,6 +82,7 @@ static const char usage[] =
 enum {
 	OPT_SUITE = 256,
 	OPT_SIZE,
+	OPT_KNOBS,
 	OPT_RUNS,
 	OPT_CONCURRENCY,
 	OPT_SEED,
@@ -119,6 +122,7 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "kill-workers", required_argument, NULL, OPT_KILL },
 	{ "control-model", required_argument, NULL, OPT_CONTROL },
 	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "knobs", required_argument, NULL, OPT_KNOBS },
 	{ "runs", required_argument, NULL, OPT_RUNS },
 	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
 	{ "seed", required_argument, NULL, OPT_SEED },
@@ -169,6 +173,8 @@ text_option(struct hf_run_options *o, int c)
 		return &o->conversations;
 	case OPT_MANIFEST:
 		return &o->manifest;
+	case OPT_KNOBS:
+		return &o->knobs;
 	case OPT_SYSTEMS:
 		return &o->systems;
 	case OPT_HOLDFAST:

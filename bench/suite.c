@@ -61,6 +61,10 @@ const struct hf_suite_kind hf_suite_kinds[] = {
 	    "96 telephone calls by script (booking, billing, outage, refill), "
 	    "with tools, silence, interruptions and kills",
 	    hf_suite_ivr, 1, true },
+	{ "storm",
+	    "100 conversations that fail over at once onto a provider that "
+	    "admits 15 calls in any 3 s",
+	    NULL, 1, true, hf_suite_storm, hf_storm_knobs, HF_STORM_KNOBS },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 
@@ -76,9 +80,9 @@ hf_suite_kind(const char *name)
 struct hf_suite *
 hf_suite_make(const char *name, uint64_t seed, unsigned size)
 {
-	const struct hf_suite_kind *k = hf_suite_kind(name);
+	struct hf_error e;
 
-	return k == NULL ? NULL : k->make(seed, size);
+	return hf_suite_make_with(name, seed, size, NULL, false, &e);
 }
 
 static void
@@ -237,6 +241,8 @@ hf_suite_manifest(const struct hf_suite *s, struct hf_manifest *m)
 		}
 		add_alarm(m, c);
 	}
+	if (s->limit.fault.kind != HF_FAULT_NONE)
+		hf_manifest_add(m, &s->limit);
 }
 
 const char *

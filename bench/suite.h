@@ -105,6 +105,14 @@ struct hf_conv {
 struct hf_listener_plan {
 	const char *name;
 	bool fails; /* so that it is left after the short deadlines */
+	unsigned rpm, rpm_window_ms; /* that the gateway is told; 0: none */
+};
+
+/* All fail over at once onto a provider that admits so many calls in any
+ * window. */
+struct hf_storm {
+	unsigned quota; /* 0: it is none */
+	unsigned window_ms;
 };
 
 struct hf_target_plan {
@@ -149,12 +157,23 @@ struct hf_suite {
 	unsigned concurrency; /* conversations at once; 0: as usual */
 	unsigned chunk_ms;    /* pause of providers between deltas */
 	unsigned backoff_ms;  /* unit of the gateway's waits; 0: its own */
-	unsigned retries;     /* that clients need, unless it is told, */
-	unsigned pause_ms;    /* ... and the longest pause before; 0: usual */
-	bool alone;	      /* there is nothing to compare a system with */
-	bool kills;	      /* conversations have plans for that, */
-	bool kills_optional;  /* ... and can be played without */
+	unsigned deadline_ms; /* of a turn; 0: half a minute */
+	struct hf_storm storm;
+	struct hf_fault_row limit; /* of a provider, for all; or NONE */
+	unsigned retries;	   /* that clients need, unless it is told, */
+	unsigned pause_ms;   /* ... and the longest pause before; 0: usual */
+	bool alone;	     /* there is nothing to compare a system with */
+	bool kills;	     /* conversations have plans for that, */
+	bool kills_optional; /* ... and can be played without */
 };
+
+/* What can be set of a suite beside its size. */
+struct hf_knob {
+	const char *name;
+	unsigned value, lo, hi; /* by itself; at least, at most */
+	const char *help;
+};
+#define HF_MAX_KNOBS 8
 
 struct hf_suite_kind {
 	const char *name;
@@ -164,6 +183,11 @@ struct hf_suite_kind {
 	struct hf_suite *(*make)(uint64_t seed, unsigned size);
 	unsigned runs; /* how often it is played by default */
 	bool sized;    /* takes another size than its own */
+	/* Where there are knobs, instead of make: their values in order. */
+	struct hf_suite *(*make_with)(
+	    uint64_t seed, unsigned size, const unsigned *knob);
+	const struct hf_knob *knob;
+	unsigned n_knob;
 };
 extern const struct hf_suite_kind hf_suite_kinds[];
 extern const unsigned hf_n_suite_kinds;
@@ -173,6 +197,14 @@ const struct hf_suite_kind *hf_suite_kind(const char *name);
 /* NULL: no suite of that name and size. */
 struct hf_suite *hf_suite_make(
     const char *name, uint64_t seed, unsigned size) HF_MUST_CHECK;
+/* 'knobs': "NAME=N,..." or NULL; 'lenient': those of other suites are passed
+ * over.  NULL: told why. */
+struct hf_suite *hf_suite_make_with(const char *name, uint64_t seed,
+    unsigned size, const char *knobs, bool lenient,
+    struct hf_error *e) HF_MUST_CHECK;
+int hf_knobs_parse(const struct hf_suite_kind *k, const char *knobs,
+    bool lenient, unsigned value[HF_MAX_KNOBS],
+    struct hf_error *e) HF_MUST_CHECK;
 void hf_suite_free(struct hf_suite *s);
 const struct hf_conv *hf_suite_find(const struct hf_suite *s, struct hf_str id);
 /* Index of the turn on which the caller says this, or -1. */
@@ -217,6 +249,12 @@ struct hf_suite *hf_suite_bargein(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_failback(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_kill(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_ivr(uint64_t seed, unsigned size) HF_MUST_CHECK;
+#define HF_STORM_KNOBS 3
+extern const struct hf_knob hf_storm_knobs[HF_STORM_KNOBS];
+struct hf_suite *hf_suite_storm(
+    uint64_t seed, unsigned size, const unsigned *knob) HF_MUST_CHECK;
+/* The time that the quota alone takes for n calls. */
+unsigned hf_storm_least_ms(const struct hf_storm *s, unsigned n);
 
 /*
  * A published set: conversations and, for each, the failure of its probe's

@@ -111,6 +111,27 @@ def ivr(t):
     t.ok(s["streams"]["texts"]["compared"] > 300, "texts")
 
 
+@tap.case("suite storm: all are answered, as fast as the quota lets", 120)
+def storm(t):
+    report, out = run(t, "storm", 30, "--knobs", "quota=6,window-ms=1000")
+    s = report["systems"]["holdfast"]["storm"]
+    t.eq((s["sessions"], s["answered"], s["calls"], s["refused"],
+          s["least_ms"]), (30, 30, 30, 0, 4000), repr(s))
+    t.between(s["of_least"], 0.97, 1.15, "of the least time")
+    t.eq(report["counts"]["failed_over"], 30, "failed over")
+    t.isin("of least", out, "the table")
+
+
+@tap.case("a storm that nobody told the gateway of", 120)
+def unpaced(t):
+    report, out = run(t, "storm", 20,
+                      "--knobs", "quota=5,window-ms=60000,paced=0", status=1)
+    s = report["systems"]["holdfast"]["storm"]
+    t.eq((s["answered"], s["calls"] - s["refused"]), (5, 5), repr(s))
+    t.ok(s["refused"] >= 15, repr(s))
+    t.isin("failures that nobody answered", out, "the verdict")
+
+
 @tap.case("suite kill: each moment, each victim", 300)
 def kill(t):
     report, out = run(t, "kill", 48)

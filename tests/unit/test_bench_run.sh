@@ -41,6 +41,10 @@ check "suites" 0 "$bench" suites
 says "the suite is listed" '^paper ' "$tmp/out"
 says "and those about streams" '^midstream ' "$tmp/out"
 says "and those about streams" '^rolling ' "$tmp/out"
+says "and its knobs" '--knobs quota=15' "$tmp/out"
+check "a knob that a suite has not" 2 "$bench" run --suite paper \
+    --knobs quota=3
+check "a knob out of range" 2 "$bench" run --suite storm --knobs quota=0
 check "no verb" 2 "$bench"
 check "unknown verb" 2 "$bench" frobnicate
 check "unknown option" 2 "$bench" run --frobnicate

@@ -38,6 +38,7 @@ static const struct {
 	{ "failback", UINT64_C(0xde32d5836d9e408c) },
 	{ "kill", UINT64_C(0x9d3249c32293a610) },
 	{ "ivr", UINT64_C(0xd6368ac118c9d55d) },
+	{ "storm", UINT64_C(0x86a3858c8e34a564) },
 };
 
 static struct hf_suite *
@@ -438,7 +439,8 @@ others(void **state)
 		unsigned n;
 	} t[] = { { "updates", 160 }, { "carriers", 120 }, { "oblique", 120 },
 		{ "crowd", 500 }, { "failback", 120 }, { "retries", 120 },
-		{ "bargein", 60 }, { "kill", 96 }, { "ivr", 96 } };
+		{ "bargein", 60 }, { "kill", 96 }, { "ivr", 96 },
+		{ "storm", 100 } };
 
 	(void)state;
 	for (unsigned i = 0; i < hf_countof(t); i++) {
@@ -668,6 +670,48 @@ canaries(void **state)
 	hf_suite_free(s);
 }
 
+/* What is set of a suite, and what is not to be set so. */
+static void
+knobs(void **state)
+{
+	static const struct {
+		const char *suite, *text;
+		bool lenient, ok;
+	} t[] = { { "storm", "quota=1", false, true },
+		{ "storm", "quota=2,window-ms=500,paced=0", false, true },
+		{ "storm", "", false, true }, { "paper", NULL, false, true },
+		{ "paper", "quota=1", true, true },
+		{ "paper", "quota=1", false, false },
+		{ "storm", "quota=0", false, false },
+		{ "storm", "quota", false, false },
+		{ "storm", "quota=", false, false },
+		{ "storm", "quota=-1", false, false },
+		{ "storm", "quota=1x", false, false },
+		{ "storm", "quota=99999999999999999999", false, false },
+		{ "storm", "quotas=1", true, false },
+		{ "no such suite", NULL, false, false } };
+	struct hf_suite *s;
+	struct hf_error e;
+
+	(void)state;
+	for (unsigned i = 0; i < hf_countof(t); i++) {
+		s = hf_suite_make_with(
+		    t[i].suite, 42, 0, t[i].text, t[i].lenient, &e);
+		if ((s != NULL) != t[i].ok)
+			fail_msg("%s %s", t[i].suite, t[i].text);
+		hf_suite_free(s);
+	}
+	s = hf_suite_make_with(
+	    "storm", 42, 31, "quota=10,window-ms=500", false, &e);
+	assert_int_equal(s->n_conv, 31);
+	assert_int_equal(s->listener[1].rpm, 10);
+	assert_int_equal(s->limit.fault.n, 10);
+	assert_int_equal(hf_storm_least_ms(&s->storm, 31), 1500);
+	assert_int_equal(hf_storm_least_ms(&s->storm, 30), 1000);
+	assert_int_equal(hf_storm_least_ms(&s->storm, 1), 0);
+	hf_suite_free(s);
+}
+
 /* --- the manifest -------------------------------------------------------- */
 
 static int
@@ -809,6 +853,7 @@ main(void)
 		cmocka_unit_test(last_statement_wins),
 		cmocka_unit_test(tools),
 		cmocka_unit_test(canaries),
+		cmocka_unit_test(knobs),
 		cmocka_unit_test(manifest_matches),
 		cmocka_unit_test(manifest_refuses),
 		cmocka_unit_test(manifest_of_suite),
