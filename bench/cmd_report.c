@@ -21,17 +21,20 @@ static const char usage[] =
     "Without an option, print the tables that \"run\" prints.\n"
     "\n"
     "  --html FILE            \"-\": to standard output\n"
-    "  --csv FILE             likewise\n";
+    "  --csv FILE             likewise\n"
+    "  --paper                the failover paper's tables, in its layout\n";
 
-enum { OPT_HTML = 256, OPT_CSV, OPT_HELP };
+enum { OPT_HTML = 256, OPT_CSV, OPT_PAPER, OPT_HELP };
 
 static const struct option longopts[] = { { "html", required_argument, NULL,
 					      OPT_HTML },
 	{ "csv", required_argument, NULL, OPT_CSV },
+	{ "paper", no_argument, NULL, OPT_PAPER },
 	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
 
 struct options {
 	const char *html, *csv, *file;
+	bool paper;
 };
 
 /* -1: go on; else the exit code. */
@@ -51,6 +54,8 @@ parse(struct options *o, int argc, char **argv)
 		}
 		if (c == OPT_HTML)
 			o->html = optarg;
+		else if (c == OPT_PAPER)
+			o->paper = true;
 		else
 			o->csv = optarg;
 	}
@@ -119,26 +124,46 @@ write_as(const char *path, void (*make)(struct hf_buf *, json_t *), json_t *o)
 	return rc;
 }
 
-static void
-print_tables(json_t *report)
+/* The tables of one suite. */
+static int
+print_one(json_t *report, bool paper)
+{
+	if (!paper) {
+		hf_report_text(stdout, report);
+		return HF_EXIT_OK;
+	}
+	if (hf_report_paper(stdout, report) == 0)
+		return HF_EXIT_OK;
+	fputs("continuitybench: the report is one of an older version, without "
+	      "\"messages\" in its \"plays\"\n",
+	    stderr);
+	return HF_EXIT_USAGE;
+}
+
+static int
+print_tables(json_t *report, bool paper)
 {
 	json_t *suites = json_object_get(report, "suites"), *one;
 	const char *name;
+	int rc = HF_EXIT_OK;
 
 	if (suites == NULL)
-		hf_report_text(stdout, report);
+		return print_one(report, paper);
 	json_object_foreach(suites, name, one)
 	{
-		hf_report_text(stdout, one);
+		if (paper)
+			printf("suite %s\n\n", name);
+		rc = print_one(one, paper) != 0 ? HF_EXIT_USAGE : rc;
 		putchar('\n');
 	}
+	return rc;
 }
 
 int
 hf_cmd_report(int argc, char **argv)
 {
 	struct options o = { 0 };
-	int rc = parse(&o, argc, argv), csv;
+	int rc = parse(&o, argc, argv), tables = HF_EXIT_OK, csv;
 	json_t *report;
 
 	if (rc >= 0)
@@ -146,10 +171,11 @@ hf_cmd_report(int argc, char **argv)
 	report = hf_report_load(o.file);
 	if (report == NULL)
 		return HF_EXIT_USAGE;
-	if (o.html == NULL && o.csv == NULL)
-		print_tables(report);
+	if (o.paper || (o.html == NULL && o.csv == NULL))
+		tables = print_tables(report, o.paper);
 	rc = write_as(o.html, hf_report_html, report);
 	csv = write_as(o.csv, hf_report_csv, report);
 	json_decref(report);
-	return rc > csv ? rc : csv;
+	rc = rc > csv ? rc : csv;
+	return rc > tables ? rc : tables;
 }

@@ -261,8 +261,13 @@ conclude(struct hf_report *r, const struct hf_run_options *o, const char *log,
 
 	if (log != NULL && hf_report_transcripts(report, log, &e) != 0)
 		fprintf(stderr, "continuitybench: %s\n", e.text);
-	if (o->json == NULL || strcmp(o->json, "-") != 0)
+	if (o->json == NULL || strcmp(o->json, "-") != 0) {
 		hf_report_text(stdout, report);
+		if (o->paper) {
+			putchar('\n');
+			HF_CHECK(hf_report_paper(stdout, report) == 0);
+		}
+	}
 	*out = report;
 	return passed(r, report, o->require) ? HF_EXIT_OK : HF_EXIT_FAILED;
 }

@@ -31,7 +31,7 @@ libbench_a_SOURCES = \
 	bench/client.c bench/client.h bench/director.c bench/director.h \
 	bench/suite_kill.c bench/suite_ivr.c bench/script.c bench/script.h \
 	bench/script_words.c bench/suite_storm.c bench/knobs.c \
-	bench/cmd_suites.c bench/report_storm.c \
+	bench/cmd_suites.c bench/report_storm.c bench/report_paper.c \
 	bench/cmd.h bench/cmd_providers.c bench/cmd_run.c \
 	bench/dialect.c bench/dialect.h bench/faults.c bench/faults.h \
 	bench/gemini.c bench/gemini.h bench/check_gemini.c \

@@ -30,6 +30,8 @@ json_t *hf_report_json(const struct hf_report *r) HF_MUST_CHECK;
 /* Made from that JSON alone, of one suite or of many ("suites"): */
 /* the table, of one; */
 void hf_report_text(FILE *f, json_t *report);
+/* the paper's tables, of one; -1: it is one without messages' counts; */
+int hf_report_paper(FILE *f, json_t *report) HF_MUST_CHECK;
 /* a page that needs nothing else, for any browser; */
 void hf_report_html(struct hf_buf *out, json_t *report);
 /* a line for each measure, RFC 4180. */

@@ -54,10 +54,11 @@ play(const struct hf_report *r, const struct hf_play *p)
 	for (unsigned k = 0; k < p->c->n_user; k++)
 		if (p->c->asks[k] != NULL)
 			json_array_append_new(probes, probe(r, p, k));
-	o = json_pack("{s:s,s:s,s:i,s:s,s:s,s:b,s:s,s:o,s:o,s:o}", "id",
+	o = json_pack("{s:s,s:s,s:i,s:s,s:i,s:s,s:b,s:s,s:o,s:o,s:o}", "id",
 	    p->user, "system", r->conf->system[p->system].name, "run",
-	    (int)p->run + 1, "conversation", p->c->id, "failure",
-	    hf_failure_name(p->c->failure), "preserved", p->preserved, "blame",
+	    (int)p->run + 1, "conversation", p->c->id, "messages",
+	    (int)p->c->n_messages, "failure", hf_failure_name(p->c->failure),
+	    "preserved", p->preserved, "blame",
 	    hf_blame_name((enum hf_blame)p->blame), "probe_ms",
 	    ms_or_null(answered, p->turn_ms[at]), "first_ms",
 	    ms_or_null(answered && p->first_ms[at] >= 0, p->first_ms[at]),

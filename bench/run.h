@@ -23,6 +23,7 @@ struct hf_run_options {
 	json_t *calibration; /* of that judge, which has passed; owned */
 	enum hf_progress_mode progress;
 	double require;
+	bool paper; /* its tables, too */
 	bool full_history, stream, idempotency_key;
 	/* The reference proxy: */
 	bool proxy;

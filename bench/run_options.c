@@ -65,6 +65,8 @@ static const char usage[] =
     "                         its repeats; else nothing marks them\n"
     "  --kill-workers MS      kill -9 a random worker each MS milliseconds\n"
     "  --require CPR          least rate for all but the baseline, 0 to 1\n"
+    "  --paper                print the failover paper's tables too, in its\n"
+    "                         layout\n"
     "  --json FILE            write the report as JSON (\"-\": to stdout)\n"
     "  --keep DIR             keep configuration, database and logs there\n"
     "  --progress             progress also where there is no terminal\n"
@@ -83,6 +85,7 @@ enum {
 	OPT_SUITE = 256,
 	OPT_SIZE,
 	OPT_KNOBS,
+	OPT_PAPER,
 	OPT_RUNS,
 	OPT_CONCURRENCY,
 	OPT_SEED,
@@ -123,6 +126,7 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "control-model", required_argument, NULL, OPT_CONTROL },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "knobs", required_argument, NULL, OPT_KNOBS },
+	{ "paper", no_argument, NULL, OPT_PAPER },
 	{ "runs", required_argument, NULL, OPT_RUNS },
 	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
 	{ "seed", required_argument, NULL, OPT_SEED },
@@ -218,6 +222,9 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 		return hf_option_number(arg, 0, UINT32_MAX, &o->seed);
 	case OPT_HISTORY:
 		return history(arg, &o->full_history);
+	case OPT_PAPER:
+		o->paper = true;
+		return true;
 	case OPT_STREAM:
 		o->stream = true;
 		return true;

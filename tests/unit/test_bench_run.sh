@@ -135,10 +135,16 @@ with open(sys.argv[1] + ".bad", "w", encoding="utf-8") as f:
 EOF
 set="--conversations $tmp/c.json --manifest $tmp/m.json"
 # shellcheck disable=SC2086
-check "a published set: all preserved" 0 run set.d --runs 2 $set
+check "a published set: all preserved" 0 run set.d --runs 2 --paper $set
+says "the paper's first table" '^Treatment (holdfast)  *120 / 120  *100.00   \[96.90, 100.00\]$' "$tmp/out"
+says "the paper's second table" '^Pooled  *0 / 120  *0.0   \[0.0, 3.1\]  *120 / 120 ' "$tmp/out"
+says "the paper's third table" '^CLO (paired)  *[+-]' "$tmp/out"
+says "the paper's fourth table" '^13  *10  *0.0% ' "$tmp/out"
 says "the baseline lost all" '^  all  *0/120 ' "$tmp/out"
 says "holdfast kept all" ' 120/120 100.0 %' "$tmp/out"
 says "each payload was judged" 'failed_over=240 unasked=[0-9]* not_failed_over=0' "$tmp/out"
+check "the same of the report" 0 "$bench" report --paper "$tmp/set.d.json"
+says "the paper's first table" '^Baseline (stateless)  *0 / 120  *0.00 ' "$tmp/out"
 # shellcheck disable=SC2086
 check "the set, full history, streams" 0 run set2.d --runs 1 \
     --history full --stream $set
