@@ -587,6 +587,37 @@ test_what_is_stale(void **state)
 	}
 }
 
+/* It dies while a large request is still being sent. */
+static void
+test_stale_in_sending(void **state)
+{
+	enum { SIZE = 16 * 1024 * 1024 };
+	char *big = malloc(SIZE + 1);
+	struct world *w = *state;
+
+	assert_non_null(big);
+	memset(big, 'x', SIZE);
+	big[SIZE] = '\0';
+	for (int reset = 0; reset < 2; reset++) {
+		struct peer *p = one_call(w);
+		struct seen s = { 0 };
+
+		start(&s, w, "127.0.0.1", big);
+		peer_until_size(p, 1000);
+		peer_read(p, false); /* the rest fills the buffers */
+		if (reset)
+			peer_reset(p);
+		else
+			peer_close(p);
+		until_done(&s);
+		assert_failed(&s, HF_CLASS_NETWORK, "stale_connection");
+		assert_true(s.r.stale);
+		assert_int_equal(s.n_headers, 0);
+		forget(&s);
+	}
+	free(big);
+}
+
 /* A pooled connection that dies after the request was read: the server has
  * executed it, so the library must not send it again. */
 static void
@@ -1167,6 +1198,7 @@ main(void)
 		TEST(test_silent_connect),
 		TEST(test_stale_not_repeated),
 		TEST(test_what_is_stale),
+		TEST(test_stale_in_sending),
 		TEST(test_bad_requests),
 		TEST(test_localhost),
 		TEST(test_resolver),
