@@ -60,6 +60,7 @@ static const struct hf_ctl_column attempt_columns[] = {
 	{ "FIRST_TOKEN", "first_token_us", DURATION },
 	{ "TOTAL", "total_us", DURATION },
 	{ "FROM", "from_bytes", SOME },
+	{ "OMITTED", "omitted_items", SOME },
 	{ "SENT", "bytes_out", BYTES },
 	{ "RECEIVED", "bytes_in", BYTES },
 	{ "STARTED", "started_us", TIME },

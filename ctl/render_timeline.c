@@ -51,6 +51,11 @@ put_detail(struct hf_buf *b, json_t *o)
 	if (integer(o, "status") > 0)
 		hf_buf_printf(b, "%sHTTP %" PRId64, b->size > 0 ? " " : "",
 		    integer(o, "status"));
+	if (integer(o, "omitted_items") > 0)
+		hf_buf_printf(b,
+		    "%swithout %" PRId64 " turns, %" PRId64 " items",
+		    b->size > 0 ? ", " : "", integer(o, "omitted_turns"),
+		    integer(o, "omitted_items"));
 	if (bytes < 0)
 		return;
 	hf_buf_puts(b, b->size > 0 ? ", " : "");

@@ -122,6 +122,9 @@ static const struct hf_field hf_view_attempt_field[] = {
 	F(bytes_in, I64),
 	F(tokens_in, I64),
 	F(tokens_out, I64),
+	F(tokens_estimated, I64),
+	F(omitted_turns, I64),
+	F(omitted_items, I64),
 };
 VIEW(hf_view_attempt, "attempt");
 #undef F
@@ -143,6 +146,8 @@ static const struct hf_field hf_view_event_field[] = {
 	F(status, INT),
 	F(bytes, I64),
 	F(of, I64),
+	F(omitted_turns, I64),
+	F(omitted_items, I64),
 };
 VIEW(hf_view_event, "event");
 #undef F

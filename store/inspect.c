@@ -420,6 +420,9 @@ tell_attempt(sqlite3_stmt *st, hf_attempt_fn cb, void *arg)
 	a.tokens_out = sqlite3_column_int64(st, 12);
 	a.called_us = sqlite3_column_int64(st, 14);
 	a.from_bytes = sqlite3_column_int64(st, 15);
+	a.tokens_estimated = sqlite3_column_int64(st, 16);
+	a.omitted_turns = sqlite3_column_int64(st, 17);
+	a.omitted_items = sqlite3_column_int64(st, 18);
 	return cb(arg, &a);
 }
 

@@ -101,6 +101,8 @@ struct hf_attempt_info {
 	int64_t from_bytes; /* of the answer were there, which it goes on
 			     * with */
 	int64_t bytes_out, bytes_in, tokens_in, tokens_out;
+	int64_t tokens_estimated;	      /* of the payload; 0: not */
+	int64_t omitted_turns, omitted_items; /* it was not told */
 };
 typedef int (*hf_attempt_fn)(void *arg, const struct hf_attempt_info *a);
 int hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
@@ -119,6 +121,7 @@ struct hf_event_info {
 	const char *cls, *reason;
 	int status;	   /* HTTP; 0: none */
 	int64_t bytes, of; /* -1: does not apply, or is not known */
+	int64_t omitted_turns, omitted_items;
 };
 typedef int (*hf_event_fn)(void *arg, const struct hf_event_info *e);
 /* In order of time, of turn 'seq' or of all turns (0). */

@@ -19,7 +19,7 @@ STORE_LIBS = libstore.a $(SQLITE_LIBS)
 
 # Append only: a step is never edited once it has landed.
 MIGRATIONS = migrations/0001_init.sql migrations/0002_retries.sql \
-	migrations/0003_heard.sql
+	migrations/0003_heard.sql migrations/0004_window.sql
 EXTRA_DIST += $(MIGRATIONS) migrations/SUMS migrations/embed.sh
 CLEANFILES += migrations/embedded.c migrations/embedded.c.tmp
 migrations/embedded.c: $(MIGRATIONS) migrations/SUMS migrations/embed.sh

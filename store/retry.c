@@ -101,6 +101,8 @@ answer_row(sqlite3_stmt *q, struct hf_arena *a, struct hf_stored_answer *out,
 	out->heard = sqlite3_column_int64(q, 14);
 	out->route = hf_arena_dup(a, hf_db_str(q, 15));
 	out->status = sqlite3_column_int(q, 16);
+	out->omitted_turns = sqlite3_column_int64(q, 17);
+	out->omitted_items = sqlite3_column_int64(q, 18);
 	if (out->finish_reason.p == NULL || out->target.p == NULL ||
 	    out->route.p == NULL || *n_items < 0 || *n_items > HF_ROW_MAX)
 		return hf_fail(e, HF_ECORRUPT, "turn %lld: its row is damaged",

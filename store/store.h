@@ -320,6 +320,9 @@ struct hf_attempt_end {
 	int64_t total_us;
 	int64_t bytes_out, bytes_in;   /* payload, response body */
 	int64_t tokens_in, tokens_out; /* -1: unknown */
+	int64_t tokens_estimated;      /* of the payload, by us; 0: not */
+	/* Turns and items of the history that it was not told. */
+	int64_t omitted_turns, omitted_items;
 };
 
 struct hf_attempt_begin {
@@ -466,6 +469,7 @@ struct hf_stored_answer {
 	struct hf_str finish_reason, target, route;
 	int status; /* HTTP status told to the client; 0: none */
 	unsigned attempts;
+	int64_t omitted_turns, omitted_items; /* its provider was not told */
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	int64_t said, heard;	   /* bytes of text; -1: not noted */
 	struct hf_session_key key; /* the session's */

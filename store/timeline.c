@@ -84,10 +84,13 @@ add_attempt(struct events *l, sqlite3_stmt *st)
 	e.event = from > 0 ? "continued" : "called";
 	e.at_us = called != 0 ? called : sqlite3_column_int64(st, 5);
 	e.bytes = from > 0 ? from : -1;
+	e.omitted_turns = sqlite3_column_int64(st, 11);
+	e.omitted_items = sqlite3_column_int64(st, 12);
 	/* One that was recorded and then not made has an end alone. */
 	if (!hf_str_is(hf_db_str(st, 3), "not_called"))
 		add(l, &e);
 	e.bytes = -1;
+	e.omitted_turns = e.omitted_items = 0;
 	if (first > 0) {
 		e.event = "first_token";
 		e.at_us += first;

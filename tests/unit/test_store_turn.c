@@ -641,11 +641,19 @@ attempts_are_kept(void **state)
 	assert_int_equal(fx_attempts(&f, 1, &begun, &end, NULL), HF_EINVAL);
 	fin = fx_answer(&b, &begun, &h.key, &out, "1");
 	fin.attempt.n = 2;
+	fin.attempt.tokens_estimated = 3000;
+	fin.attempt.omitted_turns = 12;
+	fin.attempt.omitted_items = 345;
 	assert_int_equal(fx_finish(&f, 1, &fin), 0);
 	assert_int_equal(fx_sql(&f,
 			     "SELECT count(*) FROM attempt WHERE"
 			     " ended_us > 0"),
 	    2);
+	assert_int_equal(
+	    fx_sql(&f,
+		"SELECT sum(tokens_estimated * 1000000 + omitted_turns * 1000"
+		" + omitted_items) FROM attempt"),
+	    3000012345);
 	assert_int_equal(
 	    fx_sql(&f,
 		"SELECT total_us FROM attempt WHERE"
