@@ -85,7 +85,8 @@ struct hf_conf_call {
 	int rpm_window_ms;
 	int max_in_flight;     /* 0: no limit */
 	int when_full;	       /* enum hf_conf_full */
-	int max_output_tokens; /* anthropic: when the client names none */
+	int max_output_tokens; /* when the client names none */
+	int context_window;    /* tokens; 0: not known */
 	int upstream_stream;   /* enum hf_conf_upstream_stream */
 	int prefill;	       /* enum hf_conf_prefill */
 	int warm;	       /* enum hf_conf_warm */

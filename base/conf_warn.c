@@ -195,6 +195,12 @@ check_target(const struct warn *w, const struct hf_conf_target *t)
 		    "target %s: hedge_after_ms (%d) is not below "
 		    "first_token_ms (%d), which ends the attempt before",
 		    t->name, c->hedge_after_ms, c->first_token_ms);
+	if (c->context_window > 0 &&
+	    c->max_output_tokens > c->context_window / 4)
+		say(w, call_line(w, t, "context_window"),
+		    "target %s: of a context_window of %d a quarter is kept "
+		    "for answers, which is less than max_output_tokens (%d)",
+		    t->name, c->context_window, c->max_output_tokens);
 }
 
 int

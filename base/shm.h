@@ -93,6 +93,10 @@ struct hf_target_row {
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
 	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
 	struct hf_pace pace;
+	/* What its provider has taught: tokens that it counts for a thousand
+	 * that we estimate, and its window, if it is not configured; 0: not
+	 * known. */
+	_Atomic uint32_t token_ratio, window;
 };
 
 struct hf_shm_header {

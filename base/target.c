@@ -251,3 +251,65 @@ hf_target_limited(const struct hf_ticket *k, int64_t hint_ms, int64_t now_us)
 	if (hint_ms > 0)
 		hf_pace_block(&k->row->pace, now_us + hint_ms * 1000);
 }
+
+/* --- windows -------------------------------------------------------------- */
+
+#define RATIO_ONE 1000
+#define RATIO_MIN 500
+#define RATIO_MAX 2000
+#define LEARN_FROM 1000 /* of fewer, what a provider adds is too much */
+
+int64_t
+hf_target_window(const struct hf_target_row *r, const struct hf_conf_call *c)
+{
+	if (c->context_window > 0 || r == NULL)
+		return c->context_window;
+	return atomic_load_explicit(&r->window, memory_order_relaxed);
+}
+
+void
+hf_target_set_window(struct hf_target_row *r, int64_t tokens)
+{
+	if (r != NULL && tokens > 0 && tokens <= INT32_MAX)
+		atomic_store_explicit(
+		    &r->window, (uint32_t)tokens, memory_order_relaxed);
+}
+
+static int64_t
+ratio_of(const struct hf_target_row *r)
+{
+	uint32_t ratio = r == NULL ?
+	    0 :
+	    atomic_load_explicit(&r->token_ratio, memory_order_relaxed);
+
+	return ratio == 0 ? RATIO_ONE : ratio;
+}
+
+int64_t
+hf_target_tokens(const struct hf_target_row *r, int64_t estimated)
+{
+	return (estimated * ratio_of(r) + RATIO_ONE - 1) / RATIO_ONE;
+}
+
+/* Up at once, down slowly: too small a ratio is refused, too large a one only
+ * leaves room.  Two workers may learn at a time; one of them is forgotten. */
+void
+hf_target_learn_tokens(
+    struct hf_target_row *r, int64_t estimated, int64_t tokens, bool whole)
+{
+	int64_t ratio, seen, least = whole ? RATIO_MIN : RATIO_ONE;
+
+	if (r == NULL || estimated < LEARN_FROM || tokens <= 0)
+		return;
+	ratio = tokens / estimated >= RATIO_MAX / RATIO_ONE ?
+	    RATIO_MAX :
+	    (tokens * RATIO_ONE + estimated - 1) / estimated;
+	if (ratio < least)
+		ratio = least;
+	seen = ratio_of(r);
+	if (ratio < seen)
+		ratio = seen - (seen - ratio + 15) / 16;
+	if (ratio != seen)
+		atomic_store_explicit(
+		    &r->token_ratio, (uint32_t)ratio, memory_order_relaxed);
+}

@@ -65,4 +65,17 @@ bool hf_target_is_blocked(const struct hf_target_row *r, int64_t now_us);
 void hf_target_limited(
     const struct hf_ticket *k, int64_t hint_ms, int64_t now_us);
 
+/* Its window in tokens: as configured, else as its provider has said; 0: not
+ * known. */
+int64_t hf_target_window(
+    const struct hf_target_row *r, const struct hf_conf_call *c);
+/* Its provider said that it is this. */
+void hf_target_set_window(struct hf_target_row *r, int64_t tokens);
+/* What its provider will count for so many tokens that are estimated. */
+int64_t hf_target_tokens(const struct hf_target_row *r, int64_t estimated);
+/* It counted 'tokens' for them; 'whole': surely all of them.  Servers that
+ * count only what was not in their cache would teach that there are fewer. */
+void hf_target_learn_tokens(
+    struct hf_target_row *r, int64_t estimated, int64_t tokens, bool whole);
+
 #endif

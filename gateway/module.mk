@@ -21,7 +21,8 @@ libgateway_a_SOURCES += \
 	gateway/provider/openai_decode.c gateway/provider/openai_decode.h \
 	gateway/provider/provider.h \
 	gateway/provider/request.c gateway/provider/request.h \
-	gateway/provider/retry_hint.c gateway/provider/tools.c
+	gateway/provider/retry_hint.c gateway/provider/tools.c \
+	gateway/provider/window.c
 
 # upstream
 libgateway_a_SOURCES += gateway/upstream/handle.c \
@@ -49,15 +50,17 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/surface/session_name.c gateway/surface/surface.h \
 	gateway/turn/admit.c gateway/turn/adopt.c gateway/turn/align.c \
 	gateway/turn/align.h gateway/turn/answer.c gateway/turn/attempt.c \
+	gateway/turn/call.c \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
 	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/follow.c \
+	gateway/turn/fit.c gateway/turn/fit.h \
 	gateway/turn/follow.h gateway/turn/heard.c \
 	gateway/turn/hedge.c gateway/turn/last_resort.c \
 	gateway/turn/items.c gateway/turn/items.h gateway/turn/overlap.c \
 	gateway/turn/overlap.h gateway/turn/plan.c \
 	gateway/turn/plan.h gateway/turn/rebuild.c gateway/turn/reconcile.c \
 	gateway/turn/replay.c gateway/turn/text.c \
-	gateway/turn/tokens.c gateway/turn/tokens.h \
+	gateway/turn/tokens.c gateway/turn/tokens.h gateway/turn/window.c \
 	gateway/turn/shadow.c gateway/turn/stay.c \
 	gateway/turn/turn.c gateway/turn/turn.h gateway/turn/turn_internal.h

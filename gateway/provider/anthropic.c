@@ -12,7 +12,6 @@
 
 #define ID_MAX 64 /* of a tool call */
 #define API_VERSION "2023-06-01"
-#define MAX_TOKENS 4096 /* if neither client nor target says */
 
 #define FIRST_USER "(call connected)" /* before a greeting */
 #define LAST_USER "(continue)"	      /* newer models refuse prefill */
@@ -302,22 +301,10 @@ put_raw(struct hf_buf *b, const char *before, struct hf_json v)
 static void
 put_max_tokens(struct hf_buf *b, const struct hf_payload_input *in)
 {
-	static const char *const name[] = { "max_completion_tokens",
-		"max_tokens" };
-	int64_t n = in->target->call.max_output_tokens, v;
-	size_t i;
+	int64_t n = in->max_tokens > 0 ?
+	    in->max_tokens :
+	    hf_output_room(in->target, in->params, in->window);
 
-	if (n <= 0)
-		n = MAX_TOKENS;
-	for (i = 0; in->max_tokens == 0 && i < hf_countof(name); i++) {
-		if (hf_json_int(hf_json_get(in->params, name[i]), &v) &&
-		    v > 0) {
-			n = v;
-			break;
-		}
-	}
-	if (in->max_tokens > 0)
-		n = in->max_tokens;
 	hf_buf_printf(b, ",\"max_tokens\":%lld", (long long)n);
 }
 

@@ -344,6 +344,36 @@ hf_said_free(struct hf_said_list *l)
 	l->n = 0;
 }
 
+int
+hf_history_links(
+    const struct hf_item *item, unsigned n, uint32_t *call, struct hf_error *e)
+{
+	const struct hf_payload_input in = { .item = item, .n_item = n };
+	struct hf_said_list l = { 0 };
+	struct maker m = { .out = &l, .a = &l.arena, .id_max = SIZE_MAX };
+	int rc;
+
+	hf_arena_init(&l.arena, 0);
+	hf_buf_init(&m.scratch, HF_BUF_NOCAP);
+	for (unsigned i = 0; i < n; i++)
+		call[i] = NONE;
+	rc = allocate(&m, n, e);
+	if (rc == 0)
+		rc = read_bodies(&m, &in, e);
+	if (rc == 0)
+		rc = pair(&m, e);
+	for (uint32_t i = 0; rc == 0 && i < m.n; i++) {
+		const struct entry *en = &m.entry[i];
+
+		if (en->result != NONE)
+			call[m.entry[en->result].item - item] =
+			    (uint32_t)(en->item - item);
+	}
+	hf_buf_free(&m.scratch);
+	hf_said_free(&l);
+	return rc;
+}
+
 /* --- contents ------------------------------------------------------------ */
 
 bool

@@ -21,7 +21,8 @@
  *                C: a string, or an array of {"type":"text","text":S}
  *   tool call    {"id":S,"name":S,"arguments":S}   arguments: JSON in a string
  *   tool result  {"id":S,"content":C}
- * S: a JSON string exactly as it came in (escapes kept).
+ * S: a JSON string exactly as it came in (escapes kept).  Each may end with
+ * "pinned":true, which no provider is told: it is never left out of a request.
  *
  * Parameters of a turn (params): one JSON object with the known members of
  * the client's request as they came, in the words of chat completions:
@@ -34,6 +35,7 @@ struct hf_payload_input {
 	unsigned n_item;
 	struct hf_json params;
 	const struct hf_conf_target *target;
+	int64_t window; /* the target's, in tokens; 0: not known */
 	bool stream;
 	int max_tokens; /* instead of what the parameters say; 0: that */
 	/* The last item is a part of an assistant's answer, and the target is
@@ -50,6 +52,23 @@ struct hf_payload_input {
  * whatever the history is; NULL: it would not.  A static string. */
 const char *hf_prefill_refusal(
     const struct hf_conf_target *target, struct hf_json params);
+
+/*
+ * Tokens of a window that are the answer's: as many as the client limits it
+ * to, else as the configuration says, and then at most a quarter.  Pure.
+ */
+int64_t hf_output_room(
+    const struct hf_conf_target *target, struct hf_json params, int64_t window);
+/*
+ * What a provider says when a request is too long for it: its window, and
+ * how many tokens it counted, each 0 if it does not say so in words that are
+ * known.  Pure.
+ */
+void hf_window_refusal(struct hf_str message, int64_t *window, int64_t *sent);
+/* For each of 'n' items: the index of the call that it is the result of, or
+ * UINT32_MAX.  HF_EINVAL when a body is not what is said above. */
+int hf_history_links(const struct hf_item *item, unsigned n, uint32_t *call,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_http_request {
 	struct hf_buf url;

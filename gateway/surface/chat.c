@@ -14,7 +14,7 @@
 #include "base/clock.h"
 
 #define EVENT_STREAM "text/event-stream; charset=utf-8"
-#define N_HEADERS 11
+#define N_HEADERS 12
 /* How an answer that no model made is marked in a body. */
 #define FINGERPRINT ",\"system_fingerprint\":\"holdfast-last-resort\""
 
@@ -85,6 +85,7 @@ struct headers {
 	struct hf_header h[N_HEADERS];
 	unsigned n;
 	char attempts[16], repairs[16], retry_s[24], retry_ms[24];
+	char omitted[48];
 };
 
 static void
@@ -116,6 +117,11 @@ turn_headers(struct headers *h, const struct hf_turn_info *i)
 	if (i->repairs > 0) {
 		snprintf(h->repairs, sizeof(h->repairs), "%u", i->repairs);
 		add_header(h, "X-Holdfast-Repaired", h->repairs);
+	}
+	if (i->omitted_items > 0) {
+		snprintf(h->omitted, sizeof(h->omitted), "turns=%u, items=%u",
+		    i->omitted_turns, i->omitted_items);
+		add_header(h, "X-Holdfast-Omitted", h->omitted);
 	}
 }
 
@@ -320,6 +326,18 @@ chat_event(void *arg, const struct hf_event *ev)
 		hf_sink_said(c->sink, ev->text);
 }
 
+/* The headers came before the switch: the truth, as a comment of one line. */
+static void
+put_comment(struct hf_buf *b, const struct hf_turn_info *i)
+{
+	hf_buf_printf(
+	    b, ": holdfast target=%s attempts=%u", i->target, i->attempts);
+	if (i->omitted_items > 0)
+		hf_buf_printf(b, " omitted_turns=%u omitted_items=%u",
+		    i->omitted_turns, i->omitted_items);
+	hf_buf_putc(b, '\n');
+}
+
 static void
 finish_stream(
     struct chat *c, const struct hf_turn_info *i, const struct hf_answer *a)
@@ -338,11 +356,8 @@ finish_stream(
 	if (i->last_resort)
 		hf_buf_printf(&c->out, ": holdfast last_resort attempts=%u\n",
 		    i->attempts);
-	else if (i->switched)
-		/* The headers came before the switch: the truth, as a comment
-		 * of one line. */
-		hf_buf_printf(&c->out, ": holdfast target=%s attempts=%u\n",
-		    i->target, i->attempts);
+	else if (i->switched || i->omitted_later)
+		put_comment(&c->out, i);
 	hf_buf_puts(&c->out, "data: [DONE]\n\n");
 	send_out(c);
 	watch_end(c, i);

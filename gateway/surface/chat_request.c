@@ -10,6 +10,7 @@
 #include "base/check.h"
 
 #define ARENA_MAX ((size_t)512 * 1024 * 1024)
+#define PINNED_MAX 64 /* items of a request */
 
 /* The draft's errors begin with a place inside the message. */
 static int
@@ -157,13 +158,33 @@ read_message(
 	return rc < 0 ? bad_message(r, n, &e) : 0;
 }
 
+/* A message that no target may be told the conversation without. */
+static int
+read_pin(struct hf_draft *d, unsigned n, unsigned from, struct hf_json m,
+    struct hf_refusal *r)
+{
+	struct hf_json pinned = hf_json_get(m, "pinned");
+	struct hf_error e = { 0 };
+
+	if (pinned.type == HF_JSON_NONE || pinned.type == HF_JSON_NULL ||
+	    pinned.type == HF_JSON_FALSE)
+		return 0;
+	if (pinned.type != HF_JSON_TRUE)
+		return missing(r, n, "pinned", "true or false");
+	if (hf_draft_pin(d, from, &e) < 0)
+		return bad_message(r, n, &e);
+	if (d->n_pinned > PINNED_MAX)
+		return missing(r, n, "pinned", "not so many pinned messages");
+	return 0;
+}
+
 static int
 read_messages(const struct hf_conf *conf, struct hf_turn_input *in,
     struct hf_json body, struct hf_refusal *r)
 {
 	struct hf_json list = hf_json_get(body, "messages"), m;
 	size_t pos = 0;
-	unsigned n = 0;
+	unsigned n = 0, from;
 	int rc;
 
 	in->draft.no_norm = !hf_turn_is_durable(conf, in);
@@ -174,9 +195,13 @@ read_messages(const struct hf_conf *conf, struct hf_turn_input *in,
 		return hf_refuse(r, 400, "invalid_type", "messages",
 		    "messages: expected an array");
 	while (hf_json_next_element(list, &pos, &m)) {
-		rc = read_message(&in->draft, n++, m, r);
+		from = in->draft.n;
+		rc = read_message(&in->draft, n, m, r);
+		if (rc == 0)
+			rc = read_pin(&in->draft, n, from, m, r);
 		if (rc != 0)
 			return rc;
+		n++;
 	}
 	if (n == 0)
 		return hf_refuse(r, 400, "empty_array", "messages",

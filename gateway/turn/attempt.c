@@ -337,6 +337,7 @@ useful(struct hf_attempt *a, size_t chars)
 		a->useful = true;
 		hf_target_answers(&a->ticket, a->ticket_call, a->last_us);
 		a->first_us = a->last_us - a->begun_us;
+		t->fit = a->fit;
 		a->window_us = a->last_us;
 		hedge_decide(a);
 		attempt_arm(a);
@@ -355,6 +356,7 @@ turn_begin_response(struct hf_turn *t)
 		return;
 	turn_note_id(t);
 	t->first_target = turn_first_target(t); /* before it is begun */
+	t->told_omitted = t->in.resumed.begun ? 0 : t->fit.items;
 	t->begun = true;
 	turn_get_info(t, &info);
 	t->surface->start(t->surface_arg, &info);
@@ -496,25 +498,7 @@ on_event(void *arg, const struct hf_event *ev)
 	}
 }
 
-/* --- rebuilding and calling --------------------------------------------- */
-
-/* Before a call: what the last one said is forgotten, but for the text that
- * the client has. */
-static void
-reset_answer(struct hf_turn *t)
-{
-	struct hf_answer *an = &t->answer;
-
-	an->finish = HF_FINISH_STOP;
-	an->tokens_in = an->tokens_out = -1;
-	an->tokens_cached = an->tokens_reasoning = -1;
-	turn_forget_rest(t);
-	if (t->started)
-		return;
-	hf_buf_reset(&t->held);
-	turn_text_reset(t);
-	t->first_token_us = 0;
-}
+/* --- calling ------------------------------------------------------------ */
 
 static struct hf_attempt *
 attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
@@ -571,11 +555,27 @@ begin_continuing(struct hf_turn *t, struct hf_attempt *a, struct hf_error *e)
 	return 0;
 }
 
-int
+/* The payload has not the whole history. */
+static void
+note_fitted(const struct hf_attempt *a)
+{
+	const struct hf_turn *t = a->t;
+
+	hf_count(t->env->shm, HF_C_fitted, 1);
+	hf_log(HF_LOG_INFO,
+	    "turn: fitted turn=%s n=%u target=%s omitted_turns=%u "
+	    "omitted_items=%u tokens=%lld room=%lld window=%lld",
+	    t->id.s, a->n, target_of(a)->name, a->fit.turns, a->fit.items,
+	    (long long)a->fit.tokens, (long long)a->fit.room,
+	    (long long)a->fit.window);
+}
+
+void
 attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
-    struct hf_attempt **out, struct hf_error *e)
+    struct payload *p, struct hf_attempt **out)
 {
 	const struct hf_conf_target *target = t->in.route->target[target_idx];
+	struct hf_error e = { 0 };
 	struct hf_http_request rq;
 	struct hf_attempt *a;
 	bool fresh = t->redial;
@@ -583,51 +583,29 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 
 	t->redial = false;
 	hf_http_request_init(&rq);
-	rc = turn_build(t, target, &rq, e);
-	if (rc < 0 && rc != HF_EINVAL) {
-		hf_http_request_free(&rq);
-		hf_target_end(t->env->shm, &t->ticket, &target->call,
-		    HF_HEALTH_NEUTRAL, hf_now_us());
-		return rc;
-	}
+	rc = payload_build(p, &rq, &e);
 	*out = a = attempt_new(t, n, target_idx);
+	a->fit = p->fit;
 	if (rc == 0 && t->started)
-		rc = begin_continuing(t, a, e);
+		rc = begin_continuing(t, a, &e);
 	hf_count(t->env->shm, HF_C_attempts, 1);
+	if (a->fit.items > 0)
+		note_fitted(a);
 	if (rc == 0) {
 		a->bytes_out = (int64_t)rq.body.size;
 		turn_shadows_give_way(t->env, target);
 		(void)hf_fault("turn.call");
 		rc = hf_upstream_start(t->env->upstream, &rq,
-		    target->call.connect_ms, fresh, &call_ops, a, &a->call, e);
+		    target->call.connect_ms, fresh, &call_ops, a, &a->call, &e);
 	}
 	hf_http_request_free(&rq);
 	if (rc < 0) {
-		hf_buf_puts(&a->outcome.message, e->text);
+		hf_buf_puts(&a->outcome.message, e.text);
 		set_outcome(a, HF_CLASS_GATEWAY,
 		    rc == HF_EINVAL ? "unsayable" : "not_started");
 	} else {
 		attempt_arm(a);
 	}
-	return 0;
-}
-
-void
-turn_call(struct hf_turn *t)
-{
-	struct hf_error e = { 0 };
-	int rc;
-
-	if (!turn_admit(t))
-		return;
-	reset_answer(t);
-	if (t->n_attempt == 1)
-		hedge_pay(t);
-	rc = attempt_start(t, t->n_attempt, t->target, &t->attempt, &e);
-	if (rc < 0)
-		turn_fail_store(t, rc, &e);
-	else
-		turn_move(t, TURN_CALLING);
 }
 
 void
@@ -645,6 +623,9 @@ attempt_end(const struct hf_attempt *a, struct hf_attempt_end *end)
 		.bytes_in = a->bytes_in,
 		.tokens_in = a->tokens_in,
 		.tokens_out = a->tokens_out,
+		.tokens_estimated = a->fit.known ? a->fit.estimated : 0,
+		.omitted_turns = a->fit.turns,
+		.omitted_items = a->fit.items,
 	};
 }
 
@@ -654,6 +635,7 @@ turn_fill_end(struct hf_turn *t, const struct hf_attempt *a)
 	struct hf_answer *an = &t->answer;
 
 	attempt_end(a, &t->last);
+	t->fit = a->fit;
 	an->finish = a->finish;
 	an->tokens_in = a->tokens_in;
 	an->tokens_out = a->tokens_out;

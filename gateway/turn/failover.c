@@ -160,6 +160,8 @@ turn_plan_failure(const struct outcome *o)
 		.timed_out = o->timed_out,
 		.limited = o->http_status == 429,
 		.hint_ms = o->retry_after_ms,
+		.holds = o->holds,
+		.shrinks = o->shrinks,
 	};
 }
 
@@ -220,6 +222,36 @@ turn_skip(struct hf_turn *t)
 	    t->n_attempt, t->in.route->target[t->target]->name);
 	t->redial = false;
 	take_step(t, hf_plan_skipped(&t->plan, hf_now_us()), &o);
+}
+
+void
+turn_too_small(struct hf_turn *t, const struct fitted *f)
+{
+	struct outcome o = { .cls = HF_CLASS_CONTEXT,
+		.reason = "window_too_small",
+		.retry_after_ms = -1,
+		.holds = f->least > f->window ? f->least : f->window };
+	const char *name = t->in.route->target[t->target]->name;
+
+	hf_buf_init(&o.message, 512);
+	hf_buf_printf(&o.message,
+	    "what must be kept of this conversation has about %lld tokens, "
+	    "and none of this model's providers has room for so many",
+	    (long long)f->least);
+	t->last = (struct hf_attempt_end){ .n = (int)t->n_attempt,
+		.cls = "skipped",
+		.reason = o.reason,
+		.tokens_in = -1,
+		.tokens_out = -1,
+		.tokens_estimated = f->estimated };
+	hf_count(t->env->shm, HF_C_window_skips, 1);
+	hf_log(HF_LOG_INFO,
+	    "turn: skipped turn=%s n=%u target=%s reason=%s least=%lld "
+	    "room=%lld window=%lld",
+	    t->id.s, t->n_attempt, name, o.reason, (long long)f->least,
+	    (long long)f->room, (long long)f->window);
+	plan_next(t, &o);
+	hf_buf_free(&o.message);
 }
 
 static bool
@@ -309,6 +341,10 @@ turn_attempt_ended(struct hf_attempt *a)
 		a->outcome.cls = HF_CLASS_PROVIDER;
 		a->outcome.reason = "empty_answer";
 	}
+	if (a->outcome.cls == HF_CLASS_CONTEXT)
+		window_refused(a);
+	else if (a->outcome.cls == HF_CLASS_NONE)
+		window_answered(a);
 	if (hedge_ended(a))
 		return;
 	o = a->outcome;

@@ -234,24 +234,30 @@ call_second(struct hf_turn *t)
 {
 	struct hedge *h = &t->hedge;
 	struct hf_error e = { 0 };
+	struct payload p;
 
 	h->state = HEDGE_OPEN;
-	if (!turn_admit_beside(t, h->target)) {
-		t->attempt->unhedged = true;
-		end_hedge(t, "hedged", "not_called");
-		return;
-	}
-	if (attempt_start(t, h->n, h->target, &h->attempt, &e) < 0) {
+	if (payload_load(t, h->target, false, &p, &e) < 0) {
 		/* The history could not be read; the first call had it. */
 		hf_log(HF_LOG_WARN, "turn: not_hedged turn=%s detail=\"%s\"",
 		    t->id.s, e.text);
 		t->attempt->unhedged = true;
 		end_hedge(t, "gateway", "not_started");
-		return;
+	} else if (p.fit.too_small) {
+		/* The plan knows it now: perhaps another one. */
+		hf_count(t->env->shm, HF_C_window_skips, 1);
+		end_hedge(t, "skipped", "window_too_small");
+	} else if (!turn_admit_beside(t, h->target)) {
+		t->attempt->unhedged = true;
+		end_hedge(t, "hedged", "not_called");
+	} else {
+		attempt_start(t, h->n, h->target, &p, &h->attempt);
+		hf_count(t->env->shm, HF_C_hedges, 1);
+		hf_log(HF_LOG_INFO,
+		    "turn: hedged turn=%s n=%u target=%s beside=%s", t->id.s,
+		    h->n, name_of(t, h->target), name_of(t, t->target));
 	}
-	hf_count(t->env->shm, HF_C_hedges, 1);
-	hf_log(HF_LOG_INFO, "turn: hedged turn=%s n=%u target=%s beside=%s",
-	    t->id.s, h->n, name_of(t, h->target), name_of(t, t->target));
+	payload_free(&p);
 }
 
 /* There is no row, so there is no call. */
@@ -287,6 +293,7 @@ on_opened(void *arg, int rc, const struct hf_error *e)
 			end_hedge(t, "hedged", "not_called");
 		else
 			call_second(t);
+		attempt_arm(first);
 	}
 	if (first->over)
 		event_active(first->step, EV_TIMEOUT, 0);

@@ -431,6 +431,35 @@ hf_draft_answer_call(struct hf_draft *d, struct hf_str id, struct hf_str name,
 	    &body, &norm, e);
 }
 
+#define PINNED ",\"pinned\":true}"
+
+int
+hf_draft_pin(struct hf_draft *d, unsigned from, struct hf_error *e)
+{
+	for (unsigned i = from; i < d->n; i++) {
+		struct hf_str body = d->item[i].body;
+		char *p = hf_arena_bytes(d->arena, body.size + sizeof(PINNED));
+
+		if (p == NULL)
+			return hf_fail(e, HF_ENOMEM, "no memory for an item");
+		memcpy(p, body.p, body.size);
+		/* In the place of the brace that ends it. */
+		memcpy(p + body.size - 1, PINNED, sizeof(PINNED));
+		d->item[i].body =
+		    (struct hf_str){ p, body.size + sizeof(PINNED) - 2 };
+		d->n_pinned++;
+	}
+	return 0;
+}
+
+bool
+hf_item_is_pinned(struct hf_str body)
+{
+	static const size_t n = sizeof(PINNED) - 1;
+
+	return body.size > n && memcmp(body.p + body.size - n, PINNED, n) == 0;
+}
+
 void
 hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k)
 {

@@ -25,8 +25,9 @@ struct hf_draft {
 	struct hf_str *norm;	/* of item[i] */
 	unsigned n, cap;
 	unsigned n_lead; /* leading system/developer messages */
-	bool no_norm;	 /* nothing will be compared or stored:
-			  * simple messages get no normal form */
+	unsigned n_pinned;
+	bool no_norm; /* nothing will be compared or stored:
+		       * simple messages get no normal form */
 };
 
 void hf_draft_init(struct hf_draft *d, struct hf_arena *a);
@@ -56,6 +57,13 @@ struct hf_str hf_item_norm_text(struct hf_str norm);
 /* The normal form of a message of which there is only the stored body. */
 int hf_item_norm(const struct hf_item *item, struct hf_arena *a,
     struct hf_str *norm, struct hf_error *e) HF_MUST_CHECK;
+
+/* The items from index 'from' on are pinned: their bodies say so, their normal
+ * forms do not.  HF_ENOMEM. */
+int hf_draft_pin(
+    struct hf_draft *d, unsigned from, struct hf_error *e) HF_MUST_CHECK;
+/* Is this body one of a pinned item? */
+bool hf_item_is_pinned(struct hf_str body);
 
 /* Fill in all digests under a session's key. */
 void hf_draft_digest(struct hf_draft *d, const struct hf_session_key *k);

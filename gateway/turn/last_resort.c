@@ -102,6 +102,7 @@ turn_last_resort(struct hf_turn *t)
 	an->tokens_in = an->tokens_out = -1;
 	an->tokens_cached = an->tokens_reasoning = -1;
 	t->by_gateway = true;
+	t->fit = (struct fitted){ 0 };
 	hf_count(t->env->shm, HF_C_last_resorts, 1);
 	hf_log(HF_LOG_WARN, "turn: last_resort turn=%s route=%s attempts=%u",
 	    t->id.s, r->name, t->n_attempt);

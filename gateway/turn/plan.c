@@ -49,24 +49,34 @@ opens_us(const struct hf_plan *p, unsigned t, int64_t now_us)
 	return p->opens == NULL ? 0 : p->opens(p->opens_arg, t, now_us);
 }
 
-static int
-next_target(const struct hf_plan *p, int64_t now_us)
+/* Who comes first, of those that may be asked: after one that could not hold
+ * the conversation those that are larger, or not known to be smaller; and one
+ * that lost a race that it led after the others. */
+static unsigned
+rank(const struct hf_plan *p, const struct hf_plan_target *t)
 {
-	int slow = -1;
+	bool smaller = t->window > 0 && t->window <= p->holds;
+
+	return 2u * smaller + t->slow;
+}
+
+/* 'any': also one that is too small, for the record. */
+static int
+next_target(const struct hf_plan *p, bool any, int64_t now_us)
+{
+	int next = -1;
 
 	for (unsigned k = 0; k < p->n_target; k++) {
 		unsigned i = p->order[k];
 		const struct hf_plan_target *t = &p->target[i];
 
 		if (t->tried || t->not_before_us > now_us ||
-		    opens_us(p, i, now_us) > now_us)
+		    (t->small && !any) || opens_us(p, i, now_us) > now_us)
 			continue;
-		if (!t->slow)
-			return (int)i;
-		if (slow < 0)
-			slow = (int)i;
+		if (next < 0 || rank(p, t) < rank(p, &p->target[next]))
+			next = (int)i;
 	}
-	return slow;
+	return next;
 }
 
 /* All that are left are closed: the one that opens first. */
@@ -92,7 +102,7 @@ first_to_open(const struct hf_plan *p, int64_t now_us)
 static int
 next_or_first_to_open(const struct hf_plan *p, int64_t now_us)
 {
-	int next = next_target(p, now_us);
+	int next = next_target(p, true, now_us);
 
 	return next >= 0 ? next : first_to_open(p, now_us);
 }
@@ -100,7 +110,7 @@ next_or_first_to_open(const struct hf_plan *p, int64_t now_us)
 bool
 hf_plan_has_next(const struct hf_plan *p, int64_t now_us)
 {
-	return next_target(p, now_us) >= 0;
+	return next_target(p, false, now_us) >= 0;
 }
 
 unsigned
@@ -109,8 +119,8 @@ hf_plan_left(const struct hf_plan *p, int64_t now_us)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < p->n_target; i++)
-		n +=
-		    !p->target[i].tried && p->target[i].not_before_us <= now_us;
+		n += !p->target[i].tried && !p->target[i].small &&
+		    p->target[i].not_before_us <= now_us;
 	return n;
 }
 
@@ -227,6 +237,15 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	return s;
 }
 
+/* Is nobody left who might hold more? */
+static bool
+none_is_larger(const struct hf_plan *p, int64_t now_us)
+{
+	int next = next_target(p, false, now_us);
+
+	return next < 0 || rank(p, &p->target[next]) >= 2;
+}
+
 static struct hf_plan_step
 next_or_wait(struct hf_plan *p, int64_t now_us)
 {
@@ -250,7 +269,7 @@ hf_plan_is_final(
 int
 hf_plan_beside(struct hf_plan *p, int64_t now_us)
 {
-	int next = next_target(p, now_us);
+	int next = next_target(p, false, now_us);
 
 	if (next >= 0)
 		p->target[next].tried = true;
@@ -273,6 +292,8 @@ hf_plan_failed_beside(struct hf_plan *p, unsigned t,
 	p->target[t].last = f->cls;
 	p->target[t].timed_out = f->timed_out;
 	p->target[t].limited = f->limited;
+	if (f->holds > p->holds)
+		p->holds = f->holds;
 	p->target[t].not_before_us =
 	    f->hint_ms > 0 ? now_us + f->hint_ms * 1000 : 0;
 }
@@ -290,6 +311,10 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 		return (struct hf_plan_step){ .kind = HF_PLAN_GIVE_UP,
 			.answer = answer_of(f->cls, f->limited || f->timed_out),
 			.retry_after_ms = f->hint_ms };
+	if (f->shrinks && !p->target[t].shrunk && none_is_larger(p, now_us)) {
+		p->target[t].shrunk = true;
+		return call(p, t);
+	}
 	return next_or_wait(p, now_us);
 }
 

@@ -19,6 +19,9 @@ struct hf_plan_target {
 	enum hf_class last;    /* class of its last failure */
 	bool timed_out;	       /* that failure was a deadline */
 	bool limited;	       /* it was a 429 */
+	bool small;	       /* cannot hold what must be kept */
+	bool shrunk;	       /* was asked again with less */
+	int64_t window;	       /* tokens; 0: not known */
 	int64_t not_before_us; /* the provider's hint; 0: none */
 };
 
@@ -39,6 +42,8 @@ struct hf_plan {
 	 * unless its session stays elsewhere. */
 	unsigned order[HF_PLAN_TARGETS];
 	unsigned first; /* the target that is asked first */
+	/* Somebody could not hold so many tokens: larger ones come first. */
+	int64_t holds;
 	hf_random_fn rnd;
 	void *rnd_arg;
 };
@@ -49,6 +54,8 @@ struct hf_plan_failure {
 	bool timed_out;	 /* by a deadline of ours */
 	bool limited;	 /* the provider said 429 */
 	int64_t hint_ms; /* its own wait; -1: none */
+	int64_t holds;	 /* too long: it holds less than so many tokens */
+	bool shrinks;	 /* ... and could be asked again with less */
 };
 
 enum hf_plan_kind { HF_PLAN_CALL, HF_PLAN_WAIT, HF_PLAN_GIVE_UP };
@@ -94,9 +101,10 @@ void hf_plan_lost(struct hf_plan *p, unsigned t, bool slow);
 
 /* A wait is over: which target begins the round. */
 struct hf_plan_step hf_plan_resume(struct hf_plan *p, int64_t now_us);
-/* How many targets this round has not tried yet and might. */
+/* How many targets this round has not tried yet and might; those that are too
+ * small are none. */
 unsigned hf_plan_left(const struct hf_plan *p, int64_t now_us);
-/* Is there a target that this round has not tried yet? */
+/* Is there a target that this round has not tried yet?  Likewise. */
 bool hf_plan_has_next(const struct hf_plan *p, int64_t now_us);
 
 #endif

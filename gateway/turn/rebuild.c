@@ -165,30 +165,55 @@ out:
 	return rc;
 }
 
-int
-turn_build(struct hf_turn *t, const struct hf_conf_target *target,
-    struct hf_http_request *rq, struct hf_error *e)
+static int
+load(struct hf_turn *t, unsigned i, bool measured, struct payload *p,
+    struct hf_error *e)
 {
-	struct hf_payload_input in = { .target = target };
 	struct hf_history h = { 0 };
-	struct hf_arena arena;
+	int rc = load_history(t, p->in.target, &p->arena, &h, e);
+
+	if (rc == 0 && t->started)
+		rc = add_partial(t, &p->arena, &h, &p->in, e);
+	if (rc < 0)
+		return rc;
+	p->in.item = h.item;
+	p->in.n_item = h.n;
+	p->in.stream = turn_upstream_stream(t, p->in.target);
+	rc = hf_json_check(t->in.params, &p->in.params, NULL, e);
+	HF_CHECK(rc == 0);
+	return window_fit(t, i, measured, p, e);
+}
+
+int
+payload_load(struct hf_turn *t, unsigned i, bool measured, struct payload *p,
+    struct hf_error *e)
+{
 	int rc;
 
-	hf_arena_init(&arena, HISTORY_MAX);
-	rc = load_history(t, target, &arena, &h, e);
-	if (rc == 0 && t->started)
-		rc = add_partial(t, &arena, &h, &in, e);
-	if (rc < 0) {
-		hf_arena_free(&arena);
-		return rc;
+	*p = (struct payload){ .in = { .target = t->in.route->target[i] } };
+	hf_arena_init(&p->arena, HISTORY_MAX);
+	rc = load(t, i, measured, p, e);
+	p->unsayable = rc == HF_EINVAL;
+	if (p->unsayable)
+		p->why = *e;
+	return p->unsayable ? 0 : rc;
+}
+
+void
+payload_free(struct payload *p)
+{
+	hf_arena_free(&p->arena);
+}
+
+int
+payload_build(struct payload *p, struct hf_http_request *rq, struct hf_error *e)
+{
+	const struct hf_dialect *d =
+	    hf_dialect(p->in.target->provider->dialect);
+
+	if (p->unsayable) {
+		*e = p->why;
+		return HF_EINVAL;
 	}
-	in.item = h.item;
-	in.n_item = h.n;
-	in.stream = turn_upstream_stream(t, target);
-	rc = hf_json_check(t->in.params, &in.params, NULL, e);
-	HF_CHECK(rc == 0);
-	if (hf_dialect(target->provider->dialect)->build(&in, rq, e) < 0)
-		rc = HF_EINVAL;
-	hf_arena_free(&arena);
-	return rc;
+	return d->build(&p->in, rq, e) < 0 ? HF_EINVAL : 0;
 }

@@ -29,6 +29,8 @@ take_answer(
 	t->created_us = s->created_us;
 	t->n_attempt = s->attempts;
 	t->replay_target = s->target.p;
+	t->fit.turns = (unsigned)s->omitted_turns;
+	t->fit.items = (unsigned)s->omitted_items;
 	t->how = HF_ALIGN_REPLAY;
 	return answer_take(&t->answer, s, t->arena, e);
 }

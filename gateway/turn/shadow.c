@@ -122,6 +122,9 @@ build(const struct hf_shadow *s, struct hf_http_request *rq, struct hf_error *e)
 		rc = hf_json_check(hf_str(s->params), &in.params, NULL, e);
 	in.item = h.item;
 	in.n_item = h.n;
+	/* What it would be told of a longer one changes with each turn. */
+	if (rc == 0 && !window_holds(s->env, &in))
+		rc = hf_fail(e, HF_ELIMIT, "its window cannot hold it");
 	if (rc == 0)
 		rc =
 		    hf_dialect(s->target->provider->dialect)->build(&in, rq, e);
@@ -172,8 +175,11 @@ try_to_call(struct hf_shadow *s, int64_t now)
 	}
 	rc = call(s, &e);
 	if (rc < 0) {
+		bool full = rc == HF_ELIMIT;
+
 		hf_target_shadow_end(s->env->shm, s->row);
-		end(s, HF_C_shadows_failed, "not_started");
+		end(s, full ? HF_C_shadows_skipped : HF_C_shadows_failed,
+		    full ? "too_long" : "not_started");
 		return;
 	}
 	s->until_us = now + (int64_t)c->total_ms * 1000;

@@ -116,6 +116,9 @@ turn_get_info(const struct hf_turn *t, struct hf_turn_info *i)
 		.last_resort = t->by_gateway,
 		.switched = is_switched(t, target),
 		.repairs = t->in.repairs,
+		.omitted_turns = t->fit.turns,
+		.omitted_items = t->fit.items,
+		.omitted_later = t->begun && t->fit.items != t->told_omitted,
 		.created_s = t->created_us / 1000000,
 	};
 }

@@ -118,6 +118,10 @@ struct hf_turn_info {
 	bool last_resort;      /* nobody answered: it is the route's own */
 	bool switched;	       /* the headers named another target */
 	unsigned repairs;
+	/* Turns and items of the history that the target was not told; in a
+	 * stream also if that came about after the headers had left. */
+	unsigned omitted_turns, omitted_items;
+	bool omitted_later;
 	int64_t created_s; /* wall time */
 };
 

@@ -39,6 +39,29 @@ enum turn_state {
 	TURN_DONE
 };
 
+/* What of the history a payload has, see window.c.  Tokens as the target will
+ * count them, as far as that is known. */
+struct fitted {
+	bool known;	       /* it was looked at; else it has all */
+	bool too_small;	       /* the target cannot hold what must be kept */
+	int64_t window;	       /* the target's; 0: not known */
+	int64_t room;	       /* of it for the history and what goes with it */
+	int64_t estimated;     /* tokens of the payload, before correction */
+	int64_t tokens;	       /* the same, corrected */
+	int64_t least;	       /* tokens of what must be kept, corrected */
+	unsigned turns, items; /* left out */
+};
+
+/* The history for one attempt, and what goes with it; nothing of it outlives
+ * the call. */
+struct payload {
+	struct hf_arena arena;
+	struct hf_payload_input in;
+	struct fitted fit;
+	bool unsayable; /* to that target, because: */
+	struct hf_error why;
+};
+
 /* How an attempt ended; strings live in the attempt. */
 struct outcome {
 	enum hf_class cls;
@@ -46,7 +69,9 @@ struct outcome {
 	int http_status;
 	int64_t retry_after_ms;
 	bool timed_out;
-	bool stale; /* the pooled connection was dead: nobody's failure */
+	bool stale;    /* the pooled connection was dead: nobody's failure */
+	int64_t holds; /* too long: fewer tokens than so many fit there */
+	bool shrinks;  /* ... and it can be made shorter */
 	struct hf_buf message, code, type, param;
 };
 
@@ -81,6 +106,7 @@ struct hf_attempt {
 	enum hf_finish_reason finish;
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	struct outcome outcome;
+	struct fitted fit;	 /* of its payload */
 	struct hf_ticket ticket; /* of the target's breaker */
 	const struct hf_conf_call *ticket_call;
 	enum hf_health verdict; /* what the breaker is told */
@@ -157,8 +183,14 @@ struct hf_turn {
 	bool reserved;		 /* a place in the target's pace */
 	bool paced;		 /* waited for that target */
 	bool resuming;		 /* WAITING for it, with an open row */
-	unsigned n_unclosed;	 /* rows of race's losers whose closing is not
-				  * known to be on disk */
+	/* Targets that can hold the least, a bit each; and what a target that
+	 * refused a payload as too long is told at most, in tokens; 0: as
+	 * much as its window holds. */
+	uint32_t holds;
+	int64_t limit[HF_PLAN_TARGETS];
+	struct fitted fit;   /* of the payload that is being answered */
+	unsigned n_unclosed; /* rows of race's losers whose closing is not
+			      * known to be on disk */
 
 	/* the answer */
 	struct hf_answer answer;
@@ -171,6 +203,7 @@ struct hf_turn {
 	struct hf_splice splice; /* if continuing */
 	bool prefill_off;	 /* a target refused it in this turn */
 	unsigned first_target;	 /* that the response headers name */
+	unsigned told_omitted;	 /* items that they say are left out */
 	bool paused;
 	/* The text, see text.c; offsets count from its first byte. */
 	size_t text_base; /* before what is in answer.text */
@@ -296,10 +329,31 @@ void turn_forget_held(struct hf_turn *t);
 /* rebuild.c */
 bool turn_upstream_stream(
     const struct hf_turn *t, const struct hf_conf_target *target);
-/* The request of one attempt at 'target'.  HF_EINVAL: its dialect cannot say
- * it; else the store's error. */
-int turn_build(struct hf_turn *t, const struct hf_conf_target *target,
-    struct hf_http_request *rq, struct hf_error *e) HF_MUST_CHECK;
+/* The history that route's target 'i' is to hear in one attempt, as far as it
+ * can hold it ('measured': all of it, and how long it is), and
+ * what goes with it; to be freed in any case.  The store's error; what cannot
+ * be said to that target shows when it is built. */
+int payload_load(struct hf_turn *t, unsigned i, bool measured,
+    struct payload *p, struct hf_error *e) HF_MUST_CHECK;
+void payload_free(struct payload *p);
+/* The request; HF_EINVAL: its dialect cannot say it. */
+int payload_build(struct payload *p, struct hf_http_request *rq,
+    struct hf_error *e) HF_MUST_CHECK;
+
+/* window.c */
+/* Is anything known of the windows of the route's targets? */
+bool window_matters(const struct hf_turn *t);
+/* Leave out of the payload for target 'i' what that cannot hold; 'measured':
+ * nothing, but count. */
+int window_fit(struct hf_turn *t, unsigned i, bool measured, struct payload *p,
+    struct hf_error *e) HF_MUST_CHECK;
+/* Does a target hold all of this, as far as its window is known? */
+bool window_holds(
+    const struct hf_turn_env *env, const struct hf_payload_input *in);
+/* The attempt failed because its payload was too long: what that teaches. */
+void window_refused(struct hf_attempt *a);
+/* It was answered: the provider has counted the payload. */
+void window_answered(struct hf_attempt *a);
 
 /* admit.c */
 /* For the plan: when target 'i' can be asked, see hf_target_opens_us(). */
@@ -320,6 +374,8 @@ void turn_note_failure(const struct hf_turn *t, const struct hf_attempt *a,
     const struct hf_attempt_end *end);
 /* The target that was to be called may not be: go on with another one. */
 void turn_skip(struct hf_turn *t);
+/* The same: it cannot hold what must be kept. */
+void turn_too_small(struct hf_turn *t, const struct fitted *f);
 struct hf_plan_failure turn_plan_failure(const struct outcome *o);
 
 /* hedge.c */
@@ -345,12 +401,14 @@ bool turn_last_resort(struct hf_turn *t) HF_MUST_CHECK;
  * time. */
 int64_t turn_reserve_us(const struct hf_conf_route *r);
 
-/* attempt.c */
+/* call.c */
 void turn_call(struct hf_turn *t); /* builds and calls */
-/* Build the payload and call.  The store's error, or 0: then *out is the
- * attempt, whose outcome may be set. */
-int attempt_start(struct hf_turn *t, unsigned n, unsigned target,
-    struct hf_attempt **out, struct hf_error *e) HF_MUST_CHECK;
+
+/* attempt.c */
+/* Build the request and call; *out is the attempt, known to the turn from then
+ * on, whose outcome may be set. */
+void attempt_start(struct hf_turn *t, unsigned n, unsigned target,
+    struct payload *p, struct hf_attempt **out);
 /* What the attempt's row will say. */
 void attempt_end(const struct hf_attempt *a, struct hf_attempt_end *end);
 /* The current attempt is over: so ends the last one of the turn. */

@@ -475,6 +475,79 @@ test_forms_of_hints(void **state)
 	}
 }
 
+/* --- windows --------------------------------------------------------------
+ */
+
+static struct hf_plan_step
+too_long(struct hf_plan *p, unsigned t, int64_t holds, bool shrinks)
+{
+	struct hf_plan_failure f = { .cls = HF_CLASS_CONTEXT,
+		.hint_ms = -1,
+		.holds = holds,
+		.shrinks = shrinks };
+
+	return hf_plan_failed(p, t, &f, SEC);
+}
+
+static void
+calls(struct hf_plan_step s, unsigned target)
+{
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, target);
+}
+
+static void
+test_larger_first(void **state)
+{
+	struct hf_plan p = plan(5, 60);
+	static const int64_t window[] = { 8000, 4000, 8000, 9000, 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		p.target[i].window = window[i];
+	calls(too_long(&p, 0, 8000, true), 3);
+	/* Not known is not smaller. */
+	calls(too_long(&p, 3, 9000, true), 4);
+	/* Nobody is larger: the same with less, once, then the rest. */
+	calls(too_long(&p, 4, 10000, true), 4);
+	calls(too_long(&p, 4, 10000, true), 1);
+	calls(too_long(&p, 1, 10000, false), 2);
+	assert_int_equal(
+	    too_long(&p, 2, 10000, false).answer, HF_ANSWER_WINDOW);
+}
+
+static void
+test_shrinks_once(void **state)
+{
+	struct hf_plan p = plan(1, 60);
+	struct hf_plan_step s;
+
+	(void)state;
+	calls(too_long(&p, 0, 500, true), 0);
+	s = too_long(&p, 0, 400, true);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.answer, HF_ANSWER_WINDOW);
+	p = plan(1, 60);
+	assert_int_equal(too_long(&p, 0, 500, false).kind, HF_PLAN_GIVE_UP);
+}
+
+/* One that is too small is asked for the record, and counts for nothing. */
+static void
+test_small(void **state)
+{
+	struct hf_plan p = plan(3, 60);
+
+	(void)state;
+	p.target[1].small = p.target[2].small = true;
+	assert_int_equal(hf_plan_left(&p, 0), 0);
+	assert_false(hf_plan_has_next(&p, 0));
+	assert_int_equal(hf_plan_beside(&p, 0), -1);
+	calls(failed(&p, 0, HF_CLASS_NETWORK, 1), 1);
+	p.target[2].small = false;
+	assert_int_equal(hf_plan_left(&p, 0), 1);
+	assert_int_equal(hf_plan_beside(&p, 0), 2);
+}
+
 int
 main(void)
 {
@@ -496,6 +569,9 @@ main(void)
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_only_retryable_again),
 		cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_larger_first),
+		cmocka_unit_test(test_shrinks_once),
+		cmocka_unit_test(test_small),
 	};
 
 	return cmocka_run_group_tests_name("plan", t, NULL, NULL);

@@ -14,10 +14,15 @@ tests_unit_test_items_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_chat_request_SOURCES = tests/unit/test_chat_request.c
 tests_unit_test_chat_request_LDADD = $(TURN_TEST_LDADD)
 
-check_PROGRAMS += tests/unit/test_tokens
-TESTS += tests/unit/test_tokens
+check_PROGRAMS += tests/unit/test_fit tests/unit/test_tokens \
+	tests/unit/test_window
+TESTS += tests/unit/test_fit tests/unit/test_tokens tests/unit/test_window
+tests_unit_test_fit_SOURCES = tests/unit/test_fit.c
+tests_unit_test_fit_LDADD = $(TURN_TEST_LDADD)
 tests_unit_test_tokens_SOURCES = tests/unit/test_tokens.c
 tests_unit_test_tokens_LDADD = $(TURN_TEST_LDADD)
+tests_unit_test_window_SOURCES = tests/unit/test_window.c
+tests_unit_test_window_LDADD = $(TURN_TEST_LDADD)
 
 check_PROGRAMS += tests/unit/test_class
 TESTS += tests/unit/test_class
