@@ -21,6 +21,7 @@ hf_refuse(struct hf_refusal *r, int status, const char *type, const char *code,
 	r->prefill = false;
 	r->hint = HF_HINT_NONE;
 	r->retry_ms = 0;
+	r->window = 0;
 	snprintf(r->type, sizeof(r->type), "%s", type);
 	snprintf(r->code, sizeof(r->code), "%s", code == NULL ? "" : code);
 	snprintf(r->param, sizeof(r->param), "%s", param == NULL ? "" : param);

@@ -23,6 +23,7 @@ struct hf_refusal {
 	bool prefill; /* it is the assistant's last message that is refused */
 	enum hf_hint hint; /* how it is told when to ask again: ... */
 	unsigned retry_ms; /* in so long; 0: not told */
+	unsigned window;   /* it is too long for this; 0: that is not why */
 };
 
 /* Fills 'r' and returns -1.  'code' and 'param' may be NULL. */

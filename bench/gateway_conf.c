@@ -19,6 +19,9 @@ put_provider(FILE *f, const struct hf_gateway_conf *c, const struct hf_suite *s,
 {
 	const struct hf_listener_plan *l = &s->listener[listener];
 	bool openai = strcmp(dialect, "openai") == 0;
+	unsigned first_ms = c->first_token_ms > s->first_token_ms ?
+	    c->first_token_ms :
+	    s->first_token_ms;
 
 	fprintf(f,
 	    "provider %s-%s {\n"
@@ -32,7 +35,7 @@ put_provider(FILE *f, const struct hf_gateway_conf *c, const struct hf_suite *s,
 	    "\tidle_ms = %u\n"
 	    "\ttotal_ms = %u\n",
 	    l->name, dialect, dialect, c->url[listener], openai ? "/v1" : "",
-	    l->fails ? c->first_token_ms : PATIENT_MS,
+	    l->fails ? first_ms : PATIENT_MS,
 	    l->fails ? c->idle_ms : PATIENT_MS,
 	    l->fails ? PATIENT_MS : 2 * PATIENT_MS);
 	if (l->rpm > 0)
@@ -76,11 +79,22 @@ put_targets(FILE *f, const struct hf_suite *s)
 		for (unsigned k = 0; k < s->route[i].n_target; k++) {
 			const struct hf_target_plan *t = &s->route[i].target[k];
 
-			if (!t->prefill || known_target(s, i, t))
+			if ((!t->prefill && t->window == 0 &&
+				t->max_output == 0) ||
+			    known_target(s, i, t))
 				continue;
 			fputs("target ", f);
 			put_target_name(f, s, t);
-			fputs(" {\n\tprefill = \"plain\"\n}\n", f);
+			fputs(" {\n", f);
+			if (t->prefill)
+				fputs("\tprefill = \"plain\"\n", f);
+			if (t->window > 0)
+				fprintf(
+				    f, "\tcontext_window = %u\n", t->window);
+			if (t->max_output > 0)
+				fprintf(f, "\tmax_output_tokens = %u\n",
+				    t->max_output);
+			fputs("}\n", f);
 		}
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "bench/resume.h"
+#include "bench/window.h"
 
 #define MAX_EXAMPLES 20
 
@@ -162,7 +163,7 @@ judge_turn(struct judge *j, struct hf_play *p, unsigned turn, unsigned provider,
 
 /* Is this target there to refuse an assistant's message that stands last? */
 static bool
-is_to_refuse(json_t *entry)
+is_to_refuse_prefill(json_t *entry)
 {
 	return json_object_get(entry, "asked") != NULL &&
 	    hf_model_refuses(hf_json_str(json_object_get(entry, "model")));
@@ -186,6 +187,38 @@ find_marked(struct judge *j, json_t *entry)
 		return NULL;
 	snprintf(canary, sizeof(canary), "%s", at);
 	return json_object_get(j->by_canary, canary);
+}
+
+/* Is this target there to refuse what is too long, because nobody was told what
+ * it holds? */
+static bool
+is_to_refuse_long(json_t *entry)
+{
+	struct hf_str model = hf_json_str(json_object_get(entry, "model"));
+
+	return json_object_get(entry, "window") != NULL &&
+	    !hf_model_window_is_told(model);
+}
+
+static bool
+is_to_refuse(json_t *entry)
+{
+	return is_to_refuse_prefill(entry) || is_to_refuse_long(entry);
+}
+
+/* What is wrong with the payload, if its target may miss the oldest turns. */
+static struct hf_wrong
+judge_fit(struct judge *j, const struct hf_play *p, unsigned turn,
+    json_t *entry, struct hf_wrong w)
+{
+	unsigned window =
+	    hf_model_window(hf_json_str(json_object_get(entry, "model")));
+
+	if (w.blame != HF_BLAME_FIT || window == 0)
+		return w;
+	w = hf_judge_fit(p, turn, json_object_get(entry, "messages"), window);
+	j->n->fitted += w.what == NULL;
+	return w;
 }
 
 /* The play that a request is of, or NULL. */
@@ -265,8 +298,8 @@ judge_entry(struct judge *j, json_t *entry)
 		wrong = (struct hf_wrong){ HF_BLAME_RECONCILE,
 			"the last message is not of this conversation" };
 	else if (!off_script(p, (unsigned)turn))
-		wrong =
-		    hf_judge_payload(j->conf, p, (unsigned)turn, later, view);
+		wrong = judge_fit(j, p, (unsigned)turn, entry,
+		    hf_judge_payload(j->conf, p, (unsigned)turn, later, view));
 	if (wrong.what != NULL) {
 		if (p->bad_payloads++ == 0) {
 			p->wrong = wrong.blame;
@@ -283,7 +316,8 @@ judge_entry(struct judge *j, json_t *entry)
 		add_example(
 		    j, p, wrong.what != NULL ? wrong.what : "bleed", entry);
 	if (refused)
-		j->n->refused_prefills++;
+		*(is_to_refuse_long(entry) ? &j->n->refused_windows :
+					     &j->n->refused_prefills) += 1;
 	else if (turn >= 0 && !growing)
 		judge_turn(j, p, (unsigned)turn, (unsigned)provider, entry);
 }

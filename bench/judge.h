@@ -104,6 +104,9 @@ struct hf_counts {
 	unsigned unattributed;	   /* of no play of ours */
 	unsigned refused;	   /* by a strict provider: our fault */
 	unsigned refused_prefills; /* by targets that are there to do it */
+	unsigned refused_windows;  /* likewise, as too long */
+	unsigned fitted;	   /* payloads without the oldest turns, which
+				    * their target could not hold */
 	unsigned bad_payloads;	   /* not exactly the history */
 	unsigned doubled;	   /* of these: with a turn twice */
 	unsigned bleed;		   /* foreign facts and canaries, in
@@ -168,6 +171,10 @@ struct hf_wrong hf_judge_payload(const struct hf_play_conf *c,
  * which way. */
 struct hf_wrong hf_judge_history(
     const struct hf_play *p, json_t *view, size_t n, size_t want);
+/* Of a target that holds 'window' tokens, where the oldest turns are missing:
+ * whether just they are, and no more of them than had to be. */
+struct hf_wrong hf_judge_fit(
+    const struct hf_play *p, unsigned turn, json_t *view, unsigned window);
 /* Is message number i of the view number k of the history?  'loose': but for
  * its calls. */
 bool hf_is_message(

@@ -54,6 +54,8 @@ libbench_a_SOURCES = \
 	bench/launch_proxy.c bench/memory.c bench/memory.h \
 	bench/proxy.c bench/proxy.h \
 	bench/proxy_out.c \
+	bench/judge_fit.c bench/suite_window.c \
+	bench/window.c bench/window.h \
 	bench/words.c bench/words.h
 nodist_libbench_a_SOURCES = bench/embedded.c
 EMBEDDED = bench/audit.js bench/calibration.json bench/report.css

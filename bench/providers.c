@@ -15,6 +15,7 @@
 #include "bench/faults.h"
 #include "bench/job.h"
 #include "bench/resume.h"
+#include "bench/window.h"
 
 /* How long connections are refused after one was, unless it is told. */
 #define REFUSED_MS 1000
@@ -157,7 +158,7 @@ tokens(struct hf_str s)
 }
 
 static void
-render(struct hf_job *j, json_t *body, const char *model,
+render(struct hf_job *j, json_t *body, json_t *view, const char *model,
     const struct hf_answer *a)
 {
 	static char nothing_text[] = "";
@@ -181,6 +182,8 @@ render(struct hf_job *j, json_t *body, const char *model,
 	hf_buf_json(&in, body);
 	r.input_tokens = tokens(hf_buf_str(&in));
 	hf_buf_free(&in);
+	if (hf_model_window(hf_str(model)) > 0)
+		r.input_tokens = hf_count_view(view);
 	if (!j->streaming) {
 		j->d->plain(&j->plain, &r);
 		return;
@@ -245,7 +248,7 @@ answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 	hf_answer_resume(&r, view, tools,
 	    p->conf.suite == NULL ? NULL : p->conf.suite->lore,
 	    hf_json_str(model));
-	render(j, body, json_string_value(model), &r.answer);
+	render(j, body, view, json_string_value(model), &r.answer);
 	log_answer(j, &r, entry);
 	if (j->fault.kind == HF_FAULT_ALARM)
 		snprintf(j->user, sizeof(j->user), "%.*s",
@@ -271,16 +274,32 @@ refuse(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 		    entry, "user", json_stringn(user.p, user.size));
 	json_object_set_new(entry, "status", json_integer(r->status));
 	json_object_set_new(entry, "refused", json_string(r->message));
-	if (r->prefill) {
-		/* Only its last message is wrong: it is somebody's. */
+	if (r->prefill || r->window > 0) {
+		/* Only its last message, or its size, is wrong: it is
+		 * somebody's. */
 		view = j->d->view(body);
 		(void)choose_fault(p, l, user, view, true, entry);
-		json_object_set_new(entry, "asked",
-		    json_string(hf_asked_name(HF_ASKED_PREFILL)));
 		json_decref(view);
 	}
+	if (r->prefill)
+		json_object_set_new(entry, "asked",
+		    json_string(hf_asked_name(HF_ASKED_PREFILL)));
+	if (r->window > 0)
+		json_object_set_new(
+		    entry, "window", json_integer((json_int_t)r->window));
 	write_log(p, entry);
 	hf_job_refuse(rq, r);
+}
+
+static bool
+is_too_long(const struct hf_bench_dialect *d, struct hf_str model, json_t *body,
+    struct hf_refusal *r)
+{
+	json_t *view = d->view(body);
+	int rc = hf_window_check(d, model, body, view, r);
+
+	json_decref(view);
+	return rc != 0;
 }
 
 static void
@@ -310,7 +329,7 @@ on_call(
 		    entry, "model", json_stringn(model.p, model.size));
 	json_object_set_new(
 	    entry, "stream", json_boolean(d->streams(&h, body)));
-	if (d->check(&h, body, &r) != 0)
+	if (d->check(&h, body, &r) != 0 || is_too_long(d, model, body, &r))
 		refuse(p, l, rq, body, entry, &r);
 	else
 		answer(p, l, rq, body, entry);

@@ -259,14 +259,16 @@ counts(const struct hf_report *r)
 	if (r->log_judged)
 		json_object_update_new(o,
 		    json_pack(
-			"{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+			"{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,"
+			"s:i,s:i}",
 			"doubled", (int)c->doubled, "repeated",
 			(int)c->repeated, "payloads", (int)c->payloads,
 			"bad_payloads", (int)c->bad_payloads, "refused",
 			(int)c->refused, "refused_prefills",
-			(int)c->refused_prefills, "unattributed",
-			(int)c->unattributed, "duplicates", (int)c->duplicates,
-			"late", (int)c->late, "failed_over",
+			(int)c->refused_prefills, "refused_windows",
+			(int)c->refused_windows, "fitted", (int)c->fitted,
+			"unattributed", (int)c->unattributed, "duplicates",
+			(int)c->duplicates, "late", (int)c->late, "failed_over",
 			(int)c->failed_over, "unasked", (int)c->unasked,
 			"not_failed_over", (int)c->not_failed_over,
 			"answered_by_primary", (int)c->answered_by_primary));

@@ -65,6 +65,10 @@ const struct hf_suite_kind hf_suite_kinds[] = {
 	    "100 conversations that fail over at once onto a provider that "
 	    "admits 15 calls in any 3 s",
 	    NULL, 1, true, hf_suite_storm, hf_storm_knobs, HF_STORM_KNOBS },
+	{ "window",
+	    "108 conversations that outgrow the next target's window of 1 to "
+	    "32 thousand tokens",
+	    hf_suite_window, 1, true },
 };
 const unsigned hf_n_suite_kinds = hf_countof(hf_suite_kinds);
 

@@ -120,6 +120,8 @@ struct hf_target_plan {
 	const char *dialect; /* "openai" */
 	char model[56];	     /* its ending tells what it can: answer.h */
 	bool prefill;	     /* the gateway is told that it can */
+	unsigned window;     /* ... how many tokens it holds; 0: it is not */
+	unsigned max_output; /* ... how many an answer has; 0: it is not */
 };
 
 /* Targets in order of preference; asked for as SYSTEM, or SYSTEM-NAME. */
@@ -165,6 +167,8 @@ struct hf_suite {
 	bool alone;	     /* there is nothing to compare a system with */
 	bool kills;	     /* conversations have plans for that, */
 	bool kills_optional; /* ... and can be played without */
+	unsigned first_token_ms; /* at least so long those that fail are waited
+				  * for */
 };
 
 /* What can be set of a suite beside its size. */
@@ -255,6 +259,7 @@ struct hf_suite *hf_suite_storm(
     uint64_t seed, unsigned size, const unsigned *knob) HF_MUST_CHECK;
 /* The time that the quota alone takes for n calls. */
 unsigned hf_storm_least_ms(const struct hf_storm *s, unsigned n);
+struct hf_suite *hf_suite_window(uint64_t seed, unsigned size) HF_MUST_CHECK;
 
 /*
  * A published set: conversations and, for each, the failure of its probe's

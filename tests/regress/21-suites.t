@@ -92,9 +92,15 @@ def rolling(t):
 for _name, _size, _turns in (("updates", 16, 20), ("carriers", 18, 24),
                              ("oblique", 12, 12), ("crowd", 60, 60),
                              ("failback", 12, 45), ("retries", 16, 32),
-                             ("bargein", 12, 12)):
+                             ("bargein", 12, 12), ("window", 36, 36)):
     def _play(t, name=_name, size=_size, turns=_turns):
-        whole(t, run(t, name, size, "--systems", "holdfast")[0], size, turns)
+        report = run(t, name, size, "--systems", "holdfast")[0]
+        whole(t, report, size, turns)
+        if name == "window":
+            # Told a part where there is no larger one, after a refusal or
+            # before it.
+            t.eq(report["counts"]["fitted"], 24, "fitted")
+            t.eq(report["counts"]["refused_windows"], 24, "refused")
     tap.case("suite %s" % _name, 120)(_play)
 
 

@@ -39,6 +39,7 @@ static const struct {
 	{ "kill", UINT64_C(0x9d3249c32293a610) },
 	{ "ivr", UINT64_C(0xd6368ac118c9d55d) },
 	{ "storm", UINT64_C(0x86a3858c8e34a564) },
+	{ "window", UINT64_C(0x420fc8ce600af2ff) },
 };
 
 static struct hf_suite *
@@ -440,7 +441,7 @@ others(void **state)
 	} t[] = { { "updates", 160 }, { "carriers", 120 }, { "oblique", 120 },
 		{ "crowd", 500 }, { "failback", 120 }, { "retries", 120 },
 		{ "bargein", 60 }, { "kill", 96 }, { "ivr", 96 },
-		{ "storm", 100 } };
+		{ "storm", 100 }, { "window", 108 } };
 
 	(void)state;
 	for (unsigned i = 0; i < hf_countof(t); i++) {
