@@ -162,6 +162,7 @@ turn_plan_failure(const struct outcome *o)
 		.hint_ms = o->retry_after_ms,
 		.holds = o->holds,
 		.shrinks = o->shrinks,
+		.uncalled = o->uncalled,
 	};
 }
 
@@ -230,7 +231,8 @@ turn_too_small(struct hf_turn *t, const struct fitted *f)
 	struct outcome o = { .cls = HF_CLASS_CONTEXT,
 		.reason = "window_too_small",
 		.retry_after_ms = -1,
-		.holds = f->least > f->window ? f->least : f->window };
+		.holds = f->least > f->window ? f->least : f->window,
+		.uncalled = true };
 	const char *name = t->in.route->target[t->target]->name;
 
 	hf_buf_init(&o.message, 512);

@@ -35,6 +35,7 @@ struct hf_follow {
 	uint64_t seen; /* bytes that were read */
 	int64_t part;  /* the next one */
 	bool begun;
+	int64_t told_omitted; /* items, in the headers */
 	int64_t told_us;
 	struct event *timer;
 };
@@ -83,6 +84,10 @@ fill_info(const struct hf_follow *f, struct hf_turn_info *i)
 		.attempts = f->s.attempts,
 		.last_resort =
 		    f->s.n_item > 0 && f->s.item[0].origin == HF_ORIGIN_GATEWAY,
+		.omitted_turns = (unsigned)f->s.omitted_turns,
+		.omitted_items = (unsigned)f->s.omitted_items,
+		.omitted_later =
+		    f->begun && f->s.omitted_items != f->told_omitted,
 		.created_s = f->s.created_us / 1000000,
 	};
 }
@@ -99,6 +104,7 @@ begin(struct hf_follow *f)
 		return;
 	f->begun = true;
 	f->told_us = hf_now_us();
+	f->told_omitted = f->s.omitted_items;
 	fill_info(f, &info);
 	f->surface->start(f->arg, &info);
 }

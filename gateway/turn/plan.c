@@ -303,6 +303,8 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
     int64_t now_us)
 {
 	bool final = hf_plan_is_final(p, t, f);
+	bool first = f->uncalled && t == p->first;
+	struct hf_plan_step s;
 
 	hf_plan_failed_beside(p, t, f, now_us);
 	if (now_us >= p->deadline_us)
@@ -315,7 +317,10 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 		p->target[t].shrunk = true;
 		return call(p, t);
 	}
-	return next_or_wait(p, now_us);
+	s = next_or_wait(p, now_us);
+	if (first && s.kind == HF_PLAN_CALL)
+		p->first = s.target;
+	return s;
 }
 
 struct hf_plan_step

@@ -56,6 +56,7 @@ struct hf_plan_failure {
 	int64_t hint_ms; /* its own wait; -1: none */
 	int64_t holds;	 /* too long: it holds less than so many tokens */
 	bool shrinks;	 /* ... and could be asked again with less */
+	bool uncalled;	 /* it was not even called: the next is the first */
 };
 
 enum hf_plan_kind { HF_PLAN_CALL, HF_PLAN_WAIT, HF_PLAN_GIVE_UP };

@@ -72,6 +72,7 @@ struct outcome {
 	bool stale;    /* the pooled connection was dead: nobody's failure */
 	int64_t holds; /* too long: fewer tokens than so many fit there */
 	bool shrinks;  /* ... and it can be made shorter */
+	bool uncalled; /* there was no call */
 	struct hf_buf message, code, type, param;
 };
 

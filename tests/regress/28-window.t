@@ -323,6 +323,15 @@ def too_small(t):
     t.eq(r.text, "by b", "a short one")
 
 
+@tap.case("behind a skipped one the caller's fault is still its own")
+def callers_fault(t):
+    d, a, b, c = world(t, [{"context_window": 1000}, {}, {}])
+    b.behave(provider.status(400, "no such thing"))
+    r = client.chat(d, said(1, 2000), session=name())
+    t.eq((r.status, r.error["message"]), (400, "no such thing"), repr(r))
+    t.eq(len(c.requests), 0, "it is not asked elsewhere")
+
+
 @tap.case("no place in a small target's pace is waited for")
 def no_pace(t):
     d, a, b = world(t, [{"context_window": 1000, "rpm": 1}, {}])
@@ -596,6 +605,9 @@ def replayed(t):
     t.eq(out[1].headers["x-holdfast-history"], "replay", "again")
     t.eq(out[0].headers["x-holdfast-omitted"],
          out[1].headers["x-holdfast-omitted"], "omitted")
+    r = client.get(d, "/v1/sessions/%s/turns/9/stream" % s)
+    t.eq(r.headers["x-holdfast-omitted"],
+         out[0].headers["x-holdfast-omitted"], "followed")
 
 
 @tap.case("the configuration is looked at beforehand")

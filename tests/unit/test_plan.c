@@ -548,6 +548,23 @@ test_small(void **state)
 	assert_int_equal(hf_plan_beside(&p, 0), 2);
 }
 
+/* The first that is called has the word on what is the caller's fault. */
+static void
+test_small_first(void **state)
+{
+	struct hf_plan_failure f = {
+		.cls = HF_CLASS_CONTEXT, .hint_ms = -1, .uncalled = true
+	};
+	struct hf_plan p = plan(3, 60);
+	struct hf_plan_step s;
+
+	(void)state;
+	calls(hf_plan_failed(&p, 0, &f, SEC), 1);
+	s = failed(&p, 1, HF_CLASS_CALLER, 1);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.answer, HF_ANSWER_WORDS);
+}
+
 int
 main(void)
 {
@@ -572,6 +589,7 @@ main(void)
 		cmocka_unit_test(test_larger_first),
 		cmocka_unit_test(test_shrinks_once),
 		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_small_first),
 	};
 
 	return cmocka_run_group_tests_name("plan", t, NULL, NULL);
