@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.environ["HF_SRCDIR"], "tests", "harness"))
 import tap
@@ -154,6 +156,37 @@ def kill(t):
          {"worker": 16, "master": 16, "all processes": 16}, "victims")
 
 
+def daemon(t, version, before=""):
+    """A program that is the daemon, but says another version and does
+    something first."""
+    d = tempfile.mkdtemp(prefix="hf-")
+    t.cleanup(shutil.rmtree, d, True)
+    path = os.path.join(d, "holdfast")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('#!/bin/sh\nif [ "$1" = -v ]; then echo "%s"; exit 0; fi\n'
+                '%s\nexec "%s" "$@"\n' % (version, before, os.path.join(
+                    os.environ["HF_BUILDDIR"], "holdfast")))
+    os.chmod(path, 0o755)
+    return path
+
+
+@tap.case("suite kill, a daemon without points of its own", 300)
+def no_points(t):
+    report, _ = run(t, "kill", 32, "--holdfast", daemon(t, "holdfast 0"))
+    whole(t, report, 32, 48)
+    t.eq([report["counts"][k] for k in ("kills", "restarts", "missed_kills")],
+         [32, 16, 0], "kills")
+
+
+@tap.case("suite kill, a daemon that forgets", 300)
+def forgets(t):
+    report, _ = run(t, "kill", 32, "--holdfast", daemon(
+        t, "holdfast 0", 'rm -f "${2%/*}"/holdfast.db*'), status=1)
+    s = report["systems"]["holdfast"]
+    t.ok(s["cpr"]["k"] < 32, "preserved: %r" % s["cpr"])
+    t.ok(s["blame"].get("store", 0) > 0, "blame: %r" % s["blame"])
+
+
 @tap.case("kills are for what was started", 60)
 def kill_others(t):
     p = subprocess.run(
@@ -162,11 +195,10 @@ def kill_others(t):
     t.eq(p.returncode, 2, p.stdout)
 
 
-@tap.case("without a gateway it is told who is to blame", 120)
-def nobody(t):
-    p = subprocess.Popen(
-        [BENCH, "providers", "--with-parent", "--suite", "midstream",
-         "--size", "54"], stdout=subprocess.PIPE, text=True)
+def providers(t, *args):
+    """Faithful providers alone: their URLs."""
+    p = subprocess.Popen([BENCH, "providers", "--with-parent"] + list(args),
+                         stdout=subprocess.PIPE, text=True)
     t.cleanup(p.wait)
     t.cleanup(p.kill)
     urls = {}
@@ -174,6 +206,41 @@ def nobody(t):
         if line == "ready\n":
             break
         urls[line.split()[1]] = line.split()[2]
+    return urls
+
+
+@tap.case("a provider that is not there, and one that speaks Gemini", 60)
+def refused(t):
+    d = tempfile.mkdtemp(prefix="hf-")
+    t.cleanup(shutil.rmtree, d, True)
+    path = os.path.join(d, "manifest.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"faults": [{"provider": "fallback", "fault": "refused"}]},
+                  f)
+    urls = providers(t, "--manifest", path)
+    try:
+        urllib.request.urlopen(urls["fallback"] + "/v1/models", timeout=10)
+        t.ok(False, "connected")
+    except urllib.error.URLError as e:
+        t.ok(isinstance(e.reason, ConnectionRefusedError), repr(e.reason))
+    rq = urllib.request.Request(
+        urls["primary"] + "/v1beta/models/m:generateContent",
+        json.dumps({"contents": [{"role": "user", "parts": [
+            {"text": "My daughter is allergic to raw kiwi."}]},
+            {"role": "model", "parts": [{"text": "I see."}]},
+            {"role": "user", "parts": [
+                {"text": "What is my daughter allergic to?"}]}]}).encode(),
+        {"x-goog-api-key": "k", "Content-Type": "application/json"})
+    with urllib.request.urlopen(rq, timeout=10) as r:
+        o = json.load(r)["candidates"][0]
+    t.eq((o["content"], o["finishReason"]), (
+        {"role": "model", "parts": [{"text": "You told me: raw kiwi."}]},
+        "STOP"), "the answer")
+
+
+@tap.case("without a gateway it is told who is to blame", 120)
+def nobody(t):
+    urls = providers(t, "--suite", "midstream", "--size", "54")
     t.eq(sorted(urls), ["fallback", "primary"], "listeners of the suite")
     os.environ["BENCH_KEY"] = "k"
     report, out = run(t, "midstream", 54, "--target", urls["primary"] + "/v1",
