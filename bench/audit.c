@@ -42,14 +42,14 @@ add_probes(
 }
 
 static void
-add_suite(json_t *all, const struct hf_audit *a, json_t *report)
+add_suite(
+    json_t *all, const struct hf_audit *a, const char *title, json_t *report)
 {
-	const char *suite = hf_text(hf_get(report, "suite"), "name");
 	json_t *play;
 	size_t i;
 
 	json_array_foreach(hf_get(report, "plays"), i, play)
-	    add_probes(all, a, suite, play);
+	    add_probes(all, a, title, play);
 }
 
 static void
@@ -68,14 +68,13 @@ make_digest(struct hf_audit *a)
 int
 hf_audit_sample(struct hf_audit *a, json_t *report, struct hf_error *e)
 {
-	json_t *all = json_array(), *suites = hf_get(report, "suites"), *one;
+	json_t *all = json_array(), *each = hf_report_each(report), *one;
 	unsigned *order, n;
-	const char *name;
+	const char *title;
 	struct hf_rng r;
 
-	if (suites == NULL)
-		add_suite(all, a, report);
-	json_object_foreach(suites, name, one) add_suite(all, a, one);
+	json_object_foreach(each, title, one) add_suite(all, a, title, one);
+	json_decref(each);
 	n = (unsigned)json_array_size(all);
 	if (n == 0) {
 		json_decref(all);

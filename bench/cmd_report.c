@@ -141,21 +141,20 @@ print_one(json_t *report, bool paper)
 }
 
 static int
-print_tables(json_t *report, bool paper)
+print_tables(json_t *file, bool paper)
 {
-	json_t *suites = json_object_get(report, "suites"), *one;
-	const char *name;
+	json_t *all = hf_report_each(file), *one;
+	const char *title;
 	int rc = HF_EXIT_OK;
 
-	if (suites == NULL)
-		return print_one(report, paper);
-	json_object_foreach(suites, name, one)
+	json_object_foreach(all, title, one)
 	{
-		if (paper)
-			printf("suite %s\n\n", name);
+		if (json_object_size(all) > 1)
+			printf("suite %s\n\n", title);
 		rc = print_one(one, paper) != 0 ? HF_EXIT_USAGE : rc;
 		putchar('\n');
 	}
+	json_decref(all);
 	return rc;
 }
 

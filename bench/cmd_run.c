@@ -210,6 +210,7 @@ passed(const struct hf_report *r, json_t *report, double require)
 		{ n->unattributed, "payloads of no conversation" },
 		{ n->duplicates, "turns that one provider answered twice" },
 		{ n->answered_by_primary, "turns answered by who was to fail" },
+		{ n->reexecuted, "turns that called a tool once too often" },
 		{ n->missed_kills, "turns in which nobody was killed" },
 		{ r->log_judged ? n->not_failed_over : 0,
 		    "failures that nobody answered" },

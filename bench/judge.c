@@ -307,6 +307,7 @@ judge_entry(struct judge *j, json_t *entry)
 		}
 		j->n->bad_payloads++;
 		j->n->doubled += doubled(p, view);
+		j->n->ghosts += wrong.ghost;
 		if (turn >= 0)
 			hf_play_wrong(p, (unsigned)turn);
 	}

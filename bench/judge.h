@@ -109,6 +109,9 @@ struct hf_counts {
 				    * their target could not hold */
 	unsigned bad_payloads;	   /* not exactly the history */
 	unsigned doubled;	   /* of these: with a turn twice */
+	unsigned ghosts;	   /* ... or with what was never said */
+	unsigned reexecuted;	   /* turns that call a tool once more than was
+				    * to be; of systems with a memory */
 	unsigned bleed;		   /* foreign facts and canaries, in
 				    * payloads and answers */
 	unsigned duplicates;	   /* second answers of one provider to
@@ -158,6 +161,7 @@ void hf_play_wrong(struct hf_play *p, unsigned turn);
 struct hf_wrong {
 	enum hf_blame blame;
 	const char *what;
+	bool ghost; /* it has a message that was not said or heard so */
 };
 /*
  * Of the payload of turn 'turn'.  'view' as in answer.h; what asks to go on

@@ -214,29 +214,6 @@ judge_play(
 	}
 }
 
-void
-hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
-    struct hf_counts *n)
-{
-	struct hf_bleed *b = hf_bleed_new(conf->suite);
-
-	for (unsigned i = 0; i < plays->n_play; i++) {
-		struct hf_play *p = &plays->play[i];
-
-		for (unsigned k = 0; k < p->n_answered; k++)
-			p->foreign += hf_bleed_count(
-			    b, hf_str(p->answer[k]), p->c, p->canary);
-		n->errors += p->error[0] != '\0';
-		n->bleed += p->foreign;
-		count_tries(p, n);
-		judge_play(conf, p, &n->tally[p->system]);
-		p->preserved = p->preserved && p->foreign == 0;
-	}
-	hf_bleed_free(b);
-}
-
-/* --- blame ---------------------------------------------------------------- */
-
 /* Is this call among the first n of these? */
 static bool
 is_among(json_t *call, json_t *calls, size_t n)
@@ -280,6 +257,43 @@ calls_again(const struct hf_play *p, unsigned turn)
 			return true;
 	return false;
 }
+
+/* Turns on which a client runs a tool once more than it was to. */
+static unsigned
+count_reexecuted(const struct hf_play *p)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < p->c->n_user; k++)
+		n += (p->c->exact[k] != NULL && calls_twice(p, k)) ||
+		    calls_again(p, k);
+	return n;
+}
+
+void
+hf_judge_answers(const struct hf_play_conf *conf, struct hf_plays *plays,
+    struct hf_counts *n)
+{
+	struct hf_bleed *b = hf_bleed_new(conf->suite);
+
+	for (unsigned i = 0; i < plays->n_play; i++) {
+		struct hf_play *p = &plays->play[i];
+
+		for (unsigned k = 0; k < p->n_answered; k++)
+			p->foreign += hf_bleed_count(
+			    b, hf_str(p->answer[k]), p->c, p->canary);
+		n->errors += p->error[0] != '\0';
+		n->bleed += p->foreign;
+		count_tries(p, n);
+		judge_play(conf, p, &n->tally[p->system]);
+		if (!conf->system[p->system].stateless)
+			n->reexecuted += count_reexecuted(p);
+		p->preserved = p->preserved && p->foreign == 0;
+	}
+	hf_bleed_free(b);
+}
+
+/* --- blame ---------------------------------------------------------------- */
 
 static bool
 is_twice(const struct hf_play *p)

@@ -120,6 +120,7 @@ hf_judge_history(const struct hf_play *p, json_t *view, size_t n, size_t want)
 			"the oldest turns are missing" };
 	else
 		w = (struct hf_wrong){ HF_BLAME_STORE, "a message is missing" };
+	w.ghost = s.unknown;
 	free(s.seen);
 	return w;
 }

@@ -27,17 +27,21 @@ struct hf_report {
 
 /* As docs/report.schema.json has it, told in docs/report.md; new. */
 json_t *hf_report_json(const struct hf_report *r) HF_MUST_CHECK;
-/* Made from that JSON alone, of one suite or of many ("suites"): */
+/* Made from that JSON alone, of one suite or, but for the table, of many: */
 /* the table, of one; */
 void hf_report_text(FILE *f, json_t *report);
 /* the paper's tables, of one; -1: it is one without messages' counts; */
 int hf_report_paper(FILE *f, json_t *report) HF_MUST_CHECK;
 /* a page that needs nothing else, for any browser; */
-void hf_report_html(struct hf_buf *out, json_t *report);
+void hf_report_html(struct hf_buf *out, json_t *file);
 /* a line for each measure, RFC 4180. */
-void hf_report_csv(struct hf_buf *out, json_t *report);
+void hf_report_csv(struct hf_buf *out, json_t *file);
+/* {title: report} of what "run" or "compare" wrote: one suite, all of them, or
+ * several targets' ("paper: target"), without those that were not played; new.
+ */
+json_t *hf_report_each(json_t *file) HF_MUST_CHECK;
 /* 0, or what of it is no report of ours. */
-int hf_report_check(json_t *report, struct hf_error *e) HF_MUST_CHECK;
+int hf_report_check(json_t *file, struct hf_error *e) HF_MUST_CHECK;
 
 /* --- parts of it ---------------------------------------------------------- */
 

@@ -46,8 +46,10 @@ hf_report_bounds(const struct hf_report *r)
 	texts.n += turns.n;
 	add(out, "bleed", n->bleed, texts);
 	add(out, "errors", n->errors, plays);
+	add(out, "reexecuted", n->reexecuted, turns);
 	if (!r->log_judged)
 		return out;
+	add(out, "ghosts", n->ghosts, payloads);
 	add(out, "bad_payloads", n->bad_payloads, payloads);
 	add(out, "doubled", n->doubled, payloads);
 	add(out, "refused", n->refused, payloads);

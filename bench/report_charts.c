@@ -35,13 +35,35 @@ hf_page_figures(struct hf_buf *b, json_t *ratio)
 	    100 * hf_num(ratio, "lo"), 100 * hf_num(ratio, "hi"));
 }
 
+const char *
+hf_page_colour(json_t *systems, const char *name)
+{
+	static const char *const class[] = { "s0", "s1", "s2", "s3", "s4",
+		"s5" };
+	const char *other;
+	unsigned i = 1;
+	json_t *s;
+
+	if (json_is_true(hf_get(hf_get(systems, name), "stateless")))
+		return class[0];
+	if (json_is_true(hf_get(hf_get(systems, name), "control")))
+		return class[5];
+	json_object_foreach(systems, other, s)
+	{
+		if (strcmp(other, name) == 0)
+			break;
+		i += !json_is_true(hf_get(s, "stateless")) &&
+		    !json_is_true(hf_get(s, "control"));
+	}
+	return class[i < 5 ? i : 1 + (i - 1) % 4];
+}
+
 static void
-put_bar(struct hf_buf *b, unsigned colour, bool small, const char *label,
+put_bar(struct hf_buf *b, const char *colour, bool small, const char *label,
     json_t *ratio)
 {
-	hf_buf_printf(b, "<div class=\"bar s%u%s\"><div%s>",
-	    colour % HF_N_COLOURS, small ? " small" : "",
-	    small ? "" : " class=\"key\"");
+	hf_buf_printf(b, "<div class=\"bar %s%s\"><div%s>", colour,
+	    small ? " small" : "", small ? "" : " class=\"key\"");
 	hf_html_text(b, label);
 	hf_buf_puts(b, "</div>");
 	hf_page_track(b, ratio);
@@ -50,9 +72,16 @@ put_bar(struct hf_buf *b, unsigned colour, bool small, const char *label,
 	hf_buf_puts(b, "</div></div>\n");
 }
 
+void
+hf_page_bar(
+    struct hf_buf *b, const char *colour, const char *label, json_t *ratio)
+{
+	put_bar(b, colour, false, label, ratio);
+}
+
 /* One run is the whole: it needs no bars of its own. */
 static void
-put_runs(struct hf_buf *b, unsigned colour, json_t *runs)
+put_runs(struct hf_buf *b, const char *colour, json_t *runs)
 {
 	const char *run;
 	char label[32];
@@ -68,28 +97,34 @@ put_runs(struct hf_buf *b, unsigned colour, json_t *runs)
 }
 
 void
-hf_page_cpr(struct hf_buf *b, json_t *report)
+hf_page_bar_axis(struct hf_buf *b)
 {
-	json_t *systems = hf_get(report, "systems"), *s;
-	const char *name;
-	unsigned i = 0;
-
-	hf_buf_puts(b, "<h3>Context preserved</h3>\n<figure class=\"bars\">\n");
-	json_object_foreach(systems, name, s)
-	{
-		put_bar(b, i, false, name, hf_get(s, "cpr"));
-		put_runs(b, i, hf_get(hf_get(s, "by"), "run"));
-		i++;
-	}
 	hf_buf_puts(b,
 	    "<div class=\"bar\" aria-hidden=\"true\"><div class=\"lone\"></div>"
 	    "<div class=\"axis\">");
 	for (unsigned p = 0; p <= 100; p += 25)
 		hf_buf_printf(
 		    b, "<span style=\"left:%u%%\">%u %%</span>", p, p);
+	hf_buf_puts(b, "</div><div class=\"lone\"></div></div>\n");
+}
+
+void
+hf_page_cpr(struct hf_buf *b, json_t *report)
+{
+	json_t *systems = hf_get(report, "systems"), *s;
+	const char *name;
+
+	hf_buf_puts(b, "<h3>Context preserved</h3>\n<figure class=\"bars\">\n");
+	json_object_foreach(systems, name, s)
+	{
+		const char *colour = hf_page_colour(systems, name);
+
+		put_bar(b, colour, false, name, hf_get(s, "cpr"));
+		put_runs(b, colour, hf_get(hf_get(s, "by"), "run"));
+	}
+	hf_page_bar_axis(b);
 	hf_buf_puts(b,
-	    "</div><div class=\"lone\"></div></div>\n<figcaption>Conversations "
-	    "that kept their facts; "
+	    "<figcaption>Conversations that kept their facts; "
 	    "whiskers are Wilson&#39;s intervals at 95&nbsp;%. Equal runs with "
 	    "deterministic providers are not independent events.</figcaption>\n"
 	    "</figure>\n");
@@ -317,16 +352,16 @@ common_scale(json_t *report)
 }
 
 static void
-put_system(struct hf_buf *b, json_t *report, const struct scale *s,
-    const char *name, unsigned i)
+put_system(
+    struct hf_buf *b, json_t *report, const struct scale *s, const char *name)
 {
 	char what[160];
 	size_t n;
 	double *v = values(report, name, &n);
 
 	if (n > 0) {
-		hf_buf_printf(b, "<div class=\"s%u\"><h4 class=\"key\">",
-		    i % HF_N_COLOURS);
+		hf_buf_printf(b, "<div class=\"%s\"><h4 class=\"key\">",
+		    hf_page_colour(hf_get(report, "systems"), name));
 		hf_html_text(b, name);
 		hf_buf_puts(b, ", milliseconds</h4>\n");
 		snprintf(what, sizeof(what), "%.80s: %zu turns, median %.2f ms",
@@ -444,14 +479,13 @@ hf_page_times(struct hf_buf *b, json_t *report)
 {
 	struct scale s = common_scale(report);
 	const char *name;
-	unsigned i = 0;
 	json_t *system;
 
 	hf_buf_puts(
 	    b, "<h3>How long the turn with the failure took</h3>\n<figure>\n");
 	if (s.hi > s.lo && s.hi < HUGE_VAL) {
 		json_object_foreach(hf_get(report, "systems"), name, system)
-		    put_system(b, report, &s, name, i++);
+		    put_system(b, report, &s, name);
 		put_differences(b, report, hf_get(report, "clo_ms"));
 	}
 	hf_buf_puts(b, "</figure>\n");

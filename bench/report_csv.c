@@ -164,16 +164,15 @@ put_suite(struct hf_buf *b, const char *name, json_t *report)
 }
 
 void
-hf_report_csv(struct hf_buf *b, json_t *report)
+hf_report_csv(struct hf_buf *b, json_t *file)
 {
-	json_t *suites = hf_get(report, "suites"), *one;
-	const char *name;
+	json_t *all = hf_report_each(file), *one;
+	const char *title;
 
 	hf_buf_puts(b, "suite,system,table,axis,label");
 	for (unsigned i = 0; i < hf_countof(numbers); i++)
 		hf_buf_printf(b, ",%s", numbers[i]);
 	hf_buf_puts(b, "\r\n");
-	if (suites == NULL)
-		put_suite(b, hf_text(hf_get(report, "suite"), "name"), report);
-	json_object_foreach(suites, name, one) put_suite(b, name, one);
+	json_object_foreach(all, title, one) put_suite(b, title, one);
+	json_decref(all);
 }

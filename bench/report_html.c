@@ -9,29 +9,78 @@
 
 #include "bench/report_page.h"
 
-int
-hf_report_check(json_t *report, struct hf_error *e)
+static int
+check_one(json_t *report, struct hf_error *e)
 {
-	json_t *suites = hf_get(report, "suites"), *one;
-	const char *name;
-
 	if (hf_int(report, "schema") != 1)
 		return hf_fail(e, HF_EINVAL, "no report of schema 1");
-	if (suites == NULL) {
-		if (json_is_object(hf_get(report, "systems")) &&
-		    json_object_size(hf_get(report, "systems")) > 0 &&
-		    json_is_object(hf_get(report, "suite")))
-			return 0;
-		return hf_fail(e, HF_EINVAL, "a report without systems");
+	if (json_is_object(hf_get(report, "systems")) &&
+	    json_object_size(hf_get(report, "systems")) > 0 &&
+	    json_is_object(hf_get(report, "suite")))
+		return 0;
+	return hf_fail(e, HF_EINVAL, "a report without systems");
+}
+
+int
+hf_report_check(json_t *file, struct hf_error *e)
+{
+	json_t *all, *one;
+	const char *title;
+	int rc = 0;
+
+	if (hf_int(file, "schema") != 1)
+		return hf_fail(e, HF_EINVAL, "no report of schema 1");
+	all = hf_report_each(file);
+	json_object_foreach(all, title, one)
+	{
+		if (rc == 0 && check_one(one, e) != 0)
+			rc = hf_error_prefix(e, title);
 	}
+	if (rc == 0 && json_object_size(all) == 0)
+		rc = hf_fail(e, HF_EINVAL, "nothing is in it");
+	json_decref(all);
+	return rc;
+}
+
+/* Of one suite, against several targets. */
+static void
+add_targets(json_t *out, const char *suite, json_t *targets)
+{
+	const char *target;
+	json_t *one;
+
+	json_object_foreach(targets, target, one)
+	{
+		struct hf_buf title;
+
+		if (json_is_null(one))
+			continue; /* it was not played */
+		hf_buf_init(&title, HF_BUF_NOCAP);
+		hf_buf_puts(&title, suite);
+		hf_buf_puts(&title, ": ");
+		hf_buf_puts(&title, target);
+		json_object_set(out, title.data, one);
+		hf_buf_free(&title);
+	}
+}
+
+json_t *
+hf_report_each(json_t *file)
+{
+	json_t *out = json_object(), *suites = hf_get(file, "suites"), *one;
+	const char *name;
+
+	if (suites == NULL)
+		json_object_set(
+		    out, hf_text(hf_get(file, "suite"), "name"), file);
 	json_object_foreach(suites, name, one)
 	{
-		if (hf_get(one, "suites") != NULL)
-			return hf_fail(e, HF_EINVAL, "suites within suites");
-		if (hf_report_check(one, e) != 0)
-			return hf_error_prefix(e, "suites");
+		if (hf_get(one, "schema") != NULL)
+			json_object_set(out, name, one);
+		else
+			add_targets(out, name, one);
 	}
-	return 0;
+	return out;
 }
 
 static void
@@ -58,10 +107,10 @@ put_meta(struct hf_buf *b, json_t *report)
 }
 
 static void
-put_suite(struct hf_buf *b, json_t *report, unsigned i)
+put_suite(struct hf_buf *b, const char *title, json_t *report, unsigned i)
 {
 	hf_buf_printf(b, "<section id=\"suite-%u\">\n<h2>Suite ", i);
-	hf_html_text(b, hf_text(hf_get(report, "suite"), "name"));
+	hf_html_text(b, title);
 	hf_buf_puts(b, "</h2>\n");
 	put_meta(b, report);
 	hf_page_cpr(b, report);
@@ -76,65 +125,45 @@ put_suite(struct hf_buf *b, json_t *report, unsigned i)
 	hf_buf_puts(b, "</section>\n");
 }
 
-/* A line a suite: all that there is, at a glance. */
+/* Bars of all suites: what there is, at a glance. */
 static void
-put_overview(struct hf_buf *b, json_t *suites)
+put_overview(struct hf_buf *b, json_t *all)
 {
-	const char *name, *system;
+	const char *title, *name;
 	json_t *report, *s;
 	unsigned i = 0;
 
-	hf_buf_puts(b,
-	    "<div class=\"scroll\"><table><caption>Context "
-	    "preserved</caption>\n"
-	    "<tr><th>suite</th><th>system</th><th>conversations</th></tr>\n");
-	json_object_foreach(suites, name, report)
+	hf_buf_puts(b, "<figure class=\"bars\">\n");
+	json_object_foreach(all, title, report)
 	{
-		unsigned k = 0;
+		json_t *systems = hf_get(report, "systems");
 
-		json_object_foreach(hf_get(report, "systems"), system, s)
-		{
-			hf_buf_puts(b, "<tr><td>");
-			if (k == 0) {
-				hf_buf_printf(b, "<a href=\"#suite-%u\">", i);
-				hf_html_text(b, name);
-				hf_buf_puts(b, "</a>");
-			}
-			hf_buf_printf(b,
-			    "</td><td class=\"s%u\"><span class=\"key\">",
-			    k % HF_N_COLOURS);
-			hf_html_text(b, system);
-			hf_buf_printf(b,
-			    "</span></td><td class=\"s%u\">"
-			    "<span class=\"figures\">",
-			    k % HF_N_COLOURS);
-			hf_page_figures(b, hf_get(s, "cpr"));
-			hf_buf_puts(b, "</span>");
-			hf_page_track(b, hf_get(s, "cpr"));
-			hf_buf_puts(b, "</td></tr>\n");
-			k++;
-		}
-		i++;
+		hf_buf_printf(b, "<div><a href=\"#suite-%u\">", i++);
+		hf_html_text(b, title);
+		hf_buf_puts(b, "</a></div>\n");
+		json_object_foreach(systems, name, s) hf_page_bar(
+		    b, hf_page_colour(systems, name), name, hf_get(s, "cpr"));
 	}
-	hf_buf_puts(b, "</table></div>\n");
+	hf_page_bar_axis(b);
+	hf_buf_puts(b,
+	    "<figcaption>Conversations that kept their facts, with "
+	    "Wilson&#39;s intervals at 95&nbsp;%.</figcaption>\n</figure>\n");
 }
 
 void
-hf_report_html(struct hf_buf *b, json_t *report)
+hf_report_html(struct hf_buf *b, json_t *file)
 {
-	json_t *suites = hf_get(report, "suites"), *one;
-	const char *name;
+	json_t *all = hf_report_each(file), *one;
+	const char *title;
 	unsigned i = 0;
 
 	hf_html_begin(b, "ContinuityBench report", NULL);
 	hf_buf_puts(b,
 	    "<h1>ContinuityBench</h1>\n<p class=\"dim\">Does a conversation "
 	    "survive its provider&#39;s failure?</p>\n");
-	if (suites == NULL) {
-		put_suite(b, report, 0);
-	} else {
-		put_overview(b, suites);
-		json_object_foreach(suites, name, one) put_suite(b, one, i++);
-	}
+	if (json_object_size(all) > 1)
+		put_overview(b, all);
+	json_object_foreach(all, title, one) put_suite(b, title, one, i++);
 	hf_html_end(b, NULL);
+	json_decref(all);
 }

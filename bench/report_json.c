@@ -249,22 +249,23 @@ static json_t *
 counts(const struct hf_report *r)
 {
 	const struct hf_counts *c = &r->counts;
-	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
 	    "plays", (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
 	    (int)c->bleed, "kills", (int)c->kills, "restarts", (int)c->restarts,
 	    "missed_kills", (int)c->missed_kills, "broken", (int)c->broken,
 	    "retries", (int)c->retries, "retried", (int)c->retried,
-	    "most_retries", (int)c->most_retries);
+	    "most_retries", (int)c->most_retries, "reexecuted",
+	    (int)c->reexecuted);
 
 	if (r->log_judged)
 		json_object_update_new(o,
 		    json_pack(
 			"{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,"
-			"s:i,s:i}",
-			"doubled", (int)c->doubled, "repeated",
-			(int)c->repeated, "payloads", (int)c->payloads,
-			"bad_payloads", (int)c->bad_payloads, "refused",
-			(int)c->refused, "refused_prefills",
+			"s:i,s:i,s:i}",
+			"ghosts", (int)c->ghosts, "doubled", (int)c->doubled,
+			"repeated", (int)c->repeated, "payloads",
+			(int)c->payloads, "bad_payloads", (int)c->bad_payloads,
+			"refused", (int)c->refused, "refused_prefills",
 			(int)c->refused_prefills, "refused_windows",
 			(int)c->refused_windows, "fitted", (int)c->fitted,
 			"unattributed", (int)c->unattributed, "duplicates",

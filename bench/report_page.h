@@ -7,8 +7,14 @@
 
 #include "bench/html.h"
 
-/* Colours: a system keeps its place's. */
-#define HF_N_COLOURS 6
+/* The class of a system's colour, "s0" to "s5": what is compared with is always
+ * the first, the control the last, the others go by their order. */
+const char *hf_page_colour(json_t *systems, const char *name);
+/* A line of a chart: the rate of this system, in the grid of class "bars". */
+void hf_page_bar(
+    struct hf_buf *b, const char *colour, const char *label, json_t *ratio);
+/* The scale under such lines. */
+void hf_page_bar_axis(struct hf_buf *b);
 
 /* A rate's bar, with its interval. */
 void hf_page_track(struct hf_buf *b, json_t *ratio);

@@ -30,14 +30,13 @@ put_systems(
 {
 	const char *name;
 	json_t *s;
-	unsigned i = 0;
 
 	hf_buf_puts(b, "<tr>");
 	hf_html_element(b, "th", first);
 	json_object_foreach(systems, name, s)
 	{
-		hf_buf_printf(b, "<th class=\"%s\"><span class=\"key s%u\">",
-		    class, i++ % HF_N_COLOURS);
+		hf_buf_printf(b, "<th class=\"%s\"><span class=\"key %s\">",
+		    class, hf_page_colour(systems, name));
 		hf_html_text(b, name);
 		hf_buf_puts(b, "</span></th>");
 	}
@@ -50,7 +49,6 @@ static void
 put_row(struct hf_buf *b, json_t *systems, const char *axis, const char *label)
 {
 	const char *name;
-	unsigned i = 0;
 	json_t *s;
 
 	hf_buf_puts(b, "<tr>");
@@ -59,7 +57,8 @@ put_row(struct hf_buf *b, json_t *systems, const char *axis, const char *label)
 	{
 		json_t *ratio = hf_get(hf_get(hf_get(s, "by"), axis), label);
 
-		hf_buf_printf(b, "<td class=\"s%u\">", i++ % HF_N_COLOURS);
+		hf_buf_printf(
+		    b, "<td class=\"%s\">", hf_page_colour(systems, name));
 		if (ratio != NULL) {
 			hf_buf_puts(b, "<span class=\"figures\">");
 			hf_page_figures(b, ratio);
@@ -271,7 +270,8 @@ hf_page_conditional(struct hf_buf *b, json_t *report)
 	{
 		hf_buf_puts(b, "<tr>");
 		hf_html_element(b, "td", name);
-		hf_buf_puts(b, "<td><span class=\"figures\">");
+		hf_buf_printf(b, "<td class=\"%s\"><span class=\"figures\">",
+		    hf_page_colour(hf_get(report, "systems"), name));
 		hf_page_figures(b, o);
 		hf_buf_puts(b, "</span>");
 		hf_page_track(b, o);

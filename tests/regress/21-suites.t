@@ -51,8 +51,9 @@ def whole(t, report, convs, turns):
                              "models")}, {marks["streams"]}, "one of each")
     t.eq(marks["bad"], 0, "marks")
     t.eq(s["blame"], {"nobody": convs}, "blame")
-    for k in ("bleed", "bad_payloads", "refused", "unattributed",
-              "duplicates", "not_failed_over", "answered_by_primary"):
+    for k in ("bleed", "ghosts", "reexecuted", "bad_payloads", "refused",
+              "unattributed", "duplicates", "not_failed_over",
+              "answered_by_primary"):
         t.eq(report["counts"][k], 0, k)
     t.ok(all(m["system"] == "baseline" for m in report["misses"]), "misses")
     return streams

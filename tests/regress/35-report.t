@@ -195,6 +195,21 @@ def refused(t):
     bench(t, "report", path("paper.json"), "--html", DIR, status=1)
 
 
+@tap.case("ghosts and tools that are called again are counted", 120)
+def counted(t):
+    for bug, suite, size, count in (("keep-ghosts", "retries", 18, "ghosts"),
+                                    ("rerun-tool", "carriers", 18,
+                                     "reexecuted")):
+        r = report(t, bug, "--suite", suite, "--size", str(size), "--proxy",
+                   "--bug", bug)
+        t.ok(r["counts"][count] > 0, (bug, r["counts"]))
+        t.eq(r["bounds"][count]["k"], r["counts"][count], bug)
+        t.eq(r["bounds"][count]["rule"], "wilson", bug)
+    for r in (streams(t), *suites(t)["suites"].values()):
+        for count in ("ghosts", "reexecuted"):
+            t.eq(r["counts"][count], 0, count)
+
+
 # --- the page ---------------------------------------------------------------
 
 HOSTILE = ("<script>document.title='owned'</script>\"'><img src=x "

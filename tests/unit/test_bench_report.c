@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "bench/html.h"
 #include "bench/report.h"
+#include "bench/report_page.h"
 
 #define CONVS 4
 #define RUNS 2
@@ -196,6 +197,11 @@ checks(void **state)
 		{ "{\"schema\":1,\"suites\":{\"paper\":{\"schema\":1,"
 		  "\"suite\":{},\"systems\":{\"a\":{}}}}}",
 		    true },
+		/* Several targets, one of which was not played. */
+		{ "{\"schema\":1,\"suites\":{\"paper\":{\"a\":null,\"b\":{"
+		  "\"schema\":1,\"suite\":{},\"systems\":{\"a\":{}}}}}}",
+		    true },
+		{ "{\"schema\":1,\"suites\":{\"paper\":{\"a\":null}}}", false },
 		{ "{\"schema\":2,\"suite\":{},\"systems\":{\"a\":{}}}", false },
 		{ "{\"schema\":1,\"suite\":{},\"systems\":{}}", false },
 		{ "{\"schema\":1,\"systems\":{\"a\":{}}}", false },
@@ -224,6 +230,44 @@ checks(void **state)
 		}
 		json_decref(o);
 	}
+}
+
+/* What was compared is told under suite and target. */
+static void
+targets(void **state)
+{
+	json_t *o = json_loads("{\"schema\":1,\"suites\":{\"paper\":{"
+			       "\"left\":{\"schema\":1,\"suite\":{},"
+			       "\"systems\":{\"s\":{}}},\"gone\":null,"
+			       "\"right\":{\"schema\":1,\"suite\":{},"
+			       "\"systems\":{\"s\":{}}}}}}",
+	    0, NULL);
+	json_t *each = hf_report_each(o);
+
+	(void)state;
+	assert_int_equal(json_object_size(each), 2);
+	assert_non_null(hf_get(each, "paper: left"));
+	assert_non_null(hf_get(each, "paper: right"));
+	json_decref(each);
+	json_decref(o);
+}
+
+/* A system has the same colour whoever else is there. */
+static void
+colours(void **state)
+{
+	json_t *o = json_loads("{\"b\":{\"stateless\":true},\"h\":{},"
+			       "\"c\":{\"control\":true},\"x\":{}}",
+	    0, NULL);
+
+	(void)state;
+	assert_string_equal(hf_page_colour(o, "b"), "s0");
+	assert_string_equal(hf_page_colour(o, "h"), "s1");
+	assert_string_equal(hf_page_colour(o, "c"), "s5");
+	assert_string_equal(hf_page_colour(o, "x"), "s2");
+	json_object_del(o, "b");
+	assert_string_equal(hf_page_colour(o, "h"), "s1");
+	json_decref(o);
 }
 
 static void
@@ -255,6 +299,8 @@ main(void)
 		cmocka_unit_test(escapes),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(checks),
+		cmocka_unit_test(targets),
+		cmocka_unit_test(colours),
 		cmocka_unit_test(csv),
 	};
 
