@@ -110,6 +110,8 @@ put_system(struct hf_buf *b, struct place at, json_t *s)
 			put_line(b, &at, hf_get(s, times[i]));
 	}
 	put_streams(b, at, hf_get(s, "streams"));
+	at.table = "storm";
+	put_counts(b, at, hf_get(s, "storm"));
 	at.table = "blame";
 	put_counts(b, at, hf_get(s, "blame"));
 }

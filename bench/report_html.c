@@ -118,6 +118,7 @@ put_suite(struct hf_buf *b, const char *title, json_t *report, unsigned i)
 	hf_page_times(b, report);
 	hf_page_axes(b, report);
 	hf_page_streams(b, report);
+	hf_page_storm(b, report);
 	hf_page_judge(b, report);
 	hf_page_checks(b, report);
 	hf_page_seams(b, report);

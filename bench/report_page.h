@@ -28,6 +28,8 @@ void hf_page_times(struct hf_buf *b, json_t *report);
 void hf_page_axes(struct hf_buf *b, json_t *report);
 /* Counts of streams, texts and marks. */
 void hf_page_streams(struct hf_buf *b, json_t *report);
+/* How a storm went over. */
+void hf_page_storm(struct hf_buf *b, json_t *report);
 /* What must not be, with its bounds; blame; all counts. */
 void hf_page_checks(struct hf_buf *b, json_t *report);
 /* Right after a failover of right without; how a model judged. */

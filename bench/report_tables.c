@@ -171,6 +171,53 @@ hf_page_streams(struct hf_buf *b, json_t *report)
 	hf_buf_puts(b, "</div>\n");
 }
 
+/* --- storm ---------------------------------------------------------------- */
+
+void
+hf_page_storm(struct hf_buf *b, json_t *report)
+{
+	static const struct {
+		const char *key, *head;
+	} column[] = {
+		{ "sessions", "sessions" },
+		{ "answered", "answered" },
+		{ "calls", "calls" },
+		{ "refused", "refused" },
+		{ "calls_per_answer", "calls per answer" },
+		{ "drain_ms", "ms until all were" },
+		{ "of_least", "of the least possible" },
+	};
+	json_t *systems = hf_get(report, "systems"), *s;
+	json_t *first = json_object_iter_value(json_object_iter(systems));
+	const char *name;
+
+	if (hf_get(first, "storm") == NULL)
+		return;
+	hf_buf_puts(b, "<h3>Storm</h3>\n");
+	begin_table(b, "All fail over at once, onto a quota");
+	hf_buf_puts(b, "<tr><th></th>");
+	for (unsigned i = 0; i < hf_countof(column); i++)
+		hf_html_element(b, "th class=\"n\"", column[i].head);
+	hf_buf_puts(b, "</tr>\n");
+	json_object_foreach(systems, name, s)
+	{
+		hf_buf_puts(b, "<tr>");
+		hf_html_element(b, "td", name);
+		for (unsigned i = 0; i < hf_countof(column); i++) {
+			json_t *v = hf_get(hf_get(s, "storm"), column[i].key);
+
+			hf_buf_puts(b, "<td class=\"n\">");
+			if (json_is_integer(v))
+				hf_buf_printf(b, "%lld", json_integer_value(v));
+			else if (json_is_real(v))
+				hf_html_number(b, json_real_value(v));
+			hf_buf_puts(b, "</td>");
+		}
+		hf_buf_puts(b, "</tr>\n");
+	}
+	end_table(b);
+}
+
 /* --- checks --------------------------------------------------------------- */
 
 static void
