@@ -337,20 +337,22 @@ set_killers(struct hf_play_conf *c, const struct hf_run_options *o,
 	c->kill_arg = c->tick_arg = d;
 }
 
-/* What answers hold where their words alone do not say it. */
-static int
-ask_judge(const struct hf_run_options *o, struct hf_plays *plays,
-    struct hf_report *r, struct hf_error *e)
+/* What answers hold where their words alone do not say it.  A judge that fails
+ * now leaves answers without a verdict: the run fails, but its report is told.
+ */
+static void
+ask_judge(
+    const struct hf_run_options *o, struct hf_plays *plays, struct hf_report *r)
 {
 	struct hf_progress progress;
 	struct hf_judge_conf conf;
-	int rc;
+	struct hf_error e;
 
 	hf_judge_options_conf(&o->judge, &conf);
 	hf_progress_begin(&progress, o->progress, "judging", "answers");
-	rc = hf_judge_plays(&conf, plays, &progress, &r->judge, e);
+	if (hf_judge_plays(&conf, plays, &progress, &r->judge, &e) != 0)
+		fprintf(stderr, "failed: %s\n", e.text);
 	json_object_set(r->judge, "calibration", o->calibration);
-	return rc;
 }
 
 static int
@@ -377,7 +379,7 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 	r.counts.missed_kills = d.missed;
 	hf_director_free(&d);
 	if (rc == 0 && o->judge.url != NULL)
-		rc = ask_judge(o, &plays, &r, &e);
+		ask_judge(o, &plays, &r);
 	if (rc == 0)
 		hf_judge_answers(c, &plays, &r.counts);
 	if (rc == 0 && r.log_judged) {

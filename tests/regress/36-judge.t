@@ -379,6 +379,27 @@ def undecided(t):
            "why")
 
 
+@tap.case("a judge that fails after its calibration loses no report", 90)
+def fails_later(t):
+    target = Endpoint(t, speaker(("said", "loud", "lost")))
+
+    def fn(body, headers):
+        return judge()(body, headers) if case_of(body) else (401, {})
+    e = Endpoint(t, fn)
+    p = bench(t, "run", "--target", target.url, "--history", "full", "--runs",
+              "1", *flags(e, "--judge-concurrency", "1"), "--json",
+              path("later.json"), status=1)
+    t.isin("HTTP 401", p.stderr, "why")
+    t.isin("failed: 100 answers without a verdict", p.stderr, "why")
+    t.eq(len(e.bodies), 21, "it is asked no more")
+    with open(path("later.json"), encoding="utf-8") as f:
+        r = json.load(f)
+    t.eq(r["systems"]["target"]["cpr"]["k"], 50, "the words alone")
+    t.eq(r["judge"]["undecided"], 100, "undecided")
+    by = [q for p in r["plays"] for q in p["probes"] if q["by"] == "undecided"]
+    t.isin("HTTP 401", by[0]["reason"], "reason")
+
+
 @tap.case("given that the model is right without a failure", 60)
 def conditional(t):
     # Without failures all is right; with, a third is lost.
