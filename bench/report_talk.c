@@ -8,7 +8,29 @@
 
 #include <stdio.h>
 
+/* A page is to be read: of more than this the rest is in the JSON only. */
+#define MAX_TEXT 4000 /* bytes */
+#define FIRST_SHOWN 4 /* messages of a request, */
+#define LAST_SHOWN 8  /* ... and its last ones */
+
 /* --- what was said -------------------------------------------------------- */
+
+static void
+put_clipped(struct hf_buf *b, const char *z)
+{
+	size_t size = strlen(z), shown = size;
+
+	if (size > MAX_TEXT) {
+		shown = MAX_TEXT;
+		while (shown > 0 && ((unsigned char)z[shown] & 0xc0) == 0x80)
+			shown--;
+	}
+	hf_html_part(b, z, shown);
+	if (shown < size)
+		hf_buf_printf(b,
+		    " <span class=\"dim\">[%zu bytes more, in the JSON]</span>",
+		    size - shown);
+}
 
 static void
 say(struct hf_buf *b, const char *who, const char *class, json_t *text)
@@ -17,7 +39,7 @@ say(struct hf_buf *b, const char *who, const char *class, json_t *text)
 	hf_html_text(b, who);
 	if (json_is_string(text)) {
 		hf_buf_printf(b, "</div><div class=\"words%s\">", class);
-		hf_html_text(b, json_string_value(text));
+		put_clipped(b, json_string_value(text));
 	} else {
 		hf_buf_puts(b, "</div><div class=\"words none\">nothing");
 	}
@@ -70,16 +92,23 @@ say_apart(struct hf_buf *b, const char *want, const char *got)
 static void
 put_messages(struct hf_buf *b, json_t *messages)
 {
+	size_t n = json_array_size(messages), i;
 	json_t *m;
-	size_t i;
 
-	if (json_array_size(messages) == 0)
+	if (n == 0)
 		return;
 	hf_buf_printf(b,
-	    "<details><summary>what it was sent: %zu messages</summary>\n",
-	    json_array_size(messages));
+	    "<details><summary>what it was sent: %zu messages</summary>\n", n);
 	json_array_foreach(messages, i, m)
 	{
+		if (i >= FIRST_SHOWN && i + LAST_SHOWN < n) {
+			if (i == FIRST_SHOWN)
+				hf_buf_printf(b,
+				    "<p class=\"dim\">... %zu more, in the "
+				    "JSON ...</p>\n",
+				    n - FIRST_SHOWN - LAST_SHOWN);
+			continue;
+		}
 		say(b, hf_text(m, "role"), "", hf_get(m, "text"));
 		say_json(b, "calls", hf_get(m, "calls"));
 	}
