@@ -35,6 +35,7 @@ struct call {
 	void *arg;
 	size_t leave_at;
 	unsigned leave_ms;
+	bool plain;
 	struct call *next; /* spare or waiting */
 };
 
@@ -135,7 +136,7 @@ send_call(struct call *k)
 {
 	k->sent = 0;
 	k->text_us = k->silence_us = 0;
-	hf_reader_init(&k->reader, k->client->conf.stream);
+	hf_reader_init(&k->reader, k->client->conf.stream && !k->plain);
 	HF_CHECK(curl_multi_add_handle(k->client->multi, k->easy) == CURLM_OK);
 }
 
@@ -201,6 +202,10 @@ add_headers(struct call *k, const struct hf_call_request *rq)
 		add_header(k, "X-Holdfast-History", "full");
 	if (rq->retry)
 		add_header(k, "X-Stainless-Retry-Count", "1");
+	for (unsigned i = 0; i < rq->n_header; i++) {
+		k->headers = curl_slist_append(k->headers, rq->header[i]);
+		HF_CHECK(k->headers != NULL);
+	}
 	if (api_key != NULL) {
 		snprintf(value, sizeof(value), "Bearer %s", api_key);
 		add_header(k, "Authorization", value);
@@ -226,6 +231,7 @@ hf_client_call(struct hf_client *c, const struct hf_call_request *rq)
 	k->arg = rq->arg;
 	k->leave_at = rq->leave_at;
 	k->leave_ms = rq->leave_ms;
+	k->plain = rq->plain;
 	k->body = hf_xstrndup(rq->body.p, rq->body.size);
 	k->size = rq->body.size;
 	add_headers(k, rq);
@@ -296,6 +302,7 @@ finish(struct call *k, CURLcode code)
 	struct hf_client *c = k->client;
 	int64_t now = hf_now_us();
 	curl_off_t retry_after = 0;
+	bool told;
 	long status = 0;
 
 	curl_easy_getinfo(k->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -316,12 +323,15 @@ finish(struct call *k, CURLcode code)
 		snprintf(k->result.error, sizeof(k->result.error), "%s",
 		    curl_easy_strerror(code));
 	} else {
+		told = k->reader.failed || status != 200 || !k->reader.stream;
 		k->result.answer = hf_reader_end(&k->reader, (int)status);
+		k->result.silent = !told && k->result.answer == NULL;
 		memcpy(
 		    k->result.error, k->reader.error, sizeof(k->result.error));
 	}
 	k->result.text = k->reader.text.size > 0 ? k->reader.text.data : "";
 	k->result.calls = k->reader.calls;
+	k->result.model = k->reader.model;
 	k->result.marks = k->reader.marks;
 	k->result.silence_ms = (double)k->silence_us / 1000;
 	c->active--;

@@ -38,6 +38,9 @@ struct hf_call_result {
 	json_t *calls;	   /* as in reader.h, or NULL */
 	struct hf_marks marks;
 	double silence_ms; /* the longest pause within the text */
+	const char *model; /* that is said to have answered; never NULL */
+	bool silent;	   /* no whole answer, but nothing tells so: the end
+			    * of a stream is all that is missing */
 	bool left;	   /* as the call asked to: not an error */
 };
 
@@ -51,11 +54,14 @@ struct hf_call_request {
 	struct hf_str body;
 	const char *session; /* X-Holdfast-Session, or NULL */
 	const char *key;     /* Idempotency-Key, or NULL */
-	bool full;	     /* say that the list is the whole history */
-	bool retry;	     /* say that it is one, as SDKs do */
-	size_t leave_at;     /* leave when so much text came; 0: never */
-	unsigned leave_ms;   /* ... or after this time; 0: never */
-	unsigned after_ms;   /* start then; 0: at once */
+	char *const *header; /* further ones, "Name: value" */
+	unsigned n_header;
+	bool full;	   /* say that the list is the whole history */
+	bool retry;	   /* say that it is one, as SDKs do */
+	bool plain;	   /* not as a stream, whatever others are */
+	size_t leave_at;   /* leave when so much text came; 0: never */
+	unsigned leave_ms; /* ... or after this time; 0: never */
+	unsigned after_ms; /* start then; 0: at once */
 	hf_called_fn fn;
 	void *arg;
 };

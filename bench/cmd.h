@@ -28,6 +28,7 @@ json_t *hf_report_load(const char *path) HF_MUST_CHECK;
 /* "-": standard output.  The exit code; tells why not. */
 int hf_write_file(const char *path, struct hf_str text) HF_MUST_CHECK;
 
+int hf_cmd_compare(int argc, char **argv);
 int hf_cmd_suites(int argc, char **argv);
 
 #endif

@@ -21,12 +21,28 @@
 #include "bench/killer.h"
 #include "bench/launch.h"
 #include "bench/play.h"
+#include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/run.h"
+#include "bench/wall.h"
 
 #define DEFAULT_RUNS 5 /* of a published set */
 #define DEFAULT_CONCURRENCY 100
 #define GRACE_MS 10000 /* of a client, beyond a suite's long deadline */
+
+/* Is it another gateway than ours? */
+static bool
+foreign(const struct hf_run_options *o)
+{
+	return o->target != NULL || o->profile != NULL || o->proxy;
+}
+
+/* Are the providers? */
+static bool
+serves(const struct hf_run_options *o)
+{
+	return o->target == NULL || o->n_listen > 0;
+}
 
 static bool
 choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
@@ -40,20 +56,16 @@ choose_systems(const struct hf_run_options *o, struct hf_play_conf *c)
 
 	if (p == NULL)
 		p = c->suite->alone ? "holdfast" : "baseline,holdfast";
-	if (o->target != NULL) {
-		c->system[0] =
-		    (struct hf_play_system){ "target", o->model, false, true };
+	if (foreign(o)) {
+		c->system[0] = (struct hf_play_system){ o->proxy ? "proxy" :
+			    o->profile != NULL			 ? o->profile :
+								   "target",
+			o->proxy ? "proxy" : o->model, false, !o->proxy };
 		c->n_system = 1;
 		if (o->control_model != NULL)
 			c->system[c->n_system++] =
 			    (struct hf_play_system){ "control",
 				    o->control_model, false, true, true };
-		return true;
-	}
-	if (o->proxy) {
-		c->system[0] =
-		    (struct hf_play_system){ "proxy", "proxy", false, false };
-		c->n_system = 1;
 		return true;
 	}
 	while (*p != '\0') {
@@ -96,23 +108,31 @@ choose_suite(struct hf_run_options *o)
 	return s;
 }
 
+/* The providers, and the gateway if it does not run already. */
 static int
 launch(struct hf_launch *l, const struct hf_suite *s,
-    const struct hf_run_options *o, struct hf_error *e)
+    const struct hf_run_options *o, struct hf_profile *profile,
+    struct hf_error *e)
 {
 	struct hf_gateway_options g = { o->holdfast, (unsigned)o->workers,
 		(unsigned)o->first_token_ms, (unsigned)o->idle_ms };
 	struct hf_provider_options p = { o->suite, o->conversations,
-		o->manifest, o->seed, o->size, NULL, 0, o->knobs };
+		o->manifest, o->seed, o->size, o->listen, o->n_listen,
+		o->knobs };
 	int rc = hf_launch_open(l, o->keep, e);
 
+	/* The yardstick's limits, in its own seconds. */
+	if (s->unit_ms > 0)
+		g.first_token_ms = g.idle_ms = 10 * s->unit_ms;
 	if (rc == 0)
 		rc = hf_launch_providers(l, s, &p, e);
-	if (rc == 0 && o->proxy)
-		rc = hf_launch_proxy(l, s, &p, g.first_token_ms, o->bug, e);
-	else if (rc == 0)
-		rc = hf_launch_gateway(l, s, &g, e);
-	return rc;
+	if (rc != 0 || o->target != NULL)
+		return rc;
+	if (o->proxy)
+		return hf_launch_proxy(l, s, &p, g.first_token_ms, o->bug, e);
+	if (o->profile != NULL)
+		return hf_profile_start(profile, l, s, &g, e);
+	return hf_launch_gateway(l, s, &g, e);
 }
 
 static int
@@ -251,6 +271,33 @@ passed(const struct hf_report *r, json_t *report, double require)
 	return ok;
 }
 
+/* The verdicts on the fault wall go before all other checks. */
+static int
+conclude_wall(struct hf_report *r, const struct hf_run_options *o,
+    const char *log, json_t *report)
+{
+	struct hf_error e;
+	json_t *wall;
+	int rc = HF_EXIT_FAILED;
+
+	if (log == NULL) {
+		fputs("continuitybench: the wall needs providers of its own: "
+		      "--listen\n",
+		    stderr);
+		return rc;
+	}
+	if (hf_wall_judge(&wall, r->conf, r->plays, log, &e) != 0) {
+		fprintf(stderr, "continuitybench: %s\n", e.text);
+	} else {
+		if (o->json == NULL || strcmp(o->json, "-") != 0)
+			hf_wall_text(stdout, wall);
+		if (hf_wall_count(wall, "pass") == HF_WALL_SCENARIOS)
+			rc = HF_EXIT_OK;
+	}
+	json_object_set_new(report, "wall", wall);
+	return rc;
+}
+
 /* The report, new, and whether it passed.  'log': what the providers received,
  * or NULL. */
 static int
@@ -270,6 +317,8 @@ conclude(struct hf_report *r, const struct hf_run_options *o, const char *log,
 		}
 	}
 	*out = report;
+	if (r->conf->suite->unit_ms > 0)
+		return conclude_wall(r, o, log, report);
 	return passed(r, report, o->require) ? HF_EXIT_OK : HF_EXIT_FAILED;
 }
 
@@ -325,7 +374,7 @@ set_killers(struct hf_play_conf *c, const struct hf_run_options *o,
 		c->tick_arg = killer;
 		c->tick_ms = (unsigned)o->kill_ms;
 	}
-	if (!c->suite->kills || o->target != NULL || o->proxy || o->kill_ms > 0)
+	if (!c->suite->kills || foreign(o) || o->kill_ms > 0)
 		return;
 	hf_director_init(d, d->launch, killer);
 	c->before = direct_before;
@@ -363,9 +412,8 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 	struct hf_report r = { .conf = c,
 		.plays = &plays,
 		.examples = json_array(),
-		.log_judged = o->target == NULL };
-	char *log =
-	    o->target == NULL ? hf_launch_path(l, "payloads.jsonl") : NULL;
+		.log_judged = serves(o) };
+	char *log = serves(o) ? hf_launch_path(l, "payloads.jsonl") : NULL;
 	struct hf_director d = { .launch = l };
 	struct hf_killer killer;
 	struct hf_error e;
@@ -386,6 +434,8 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 		if (r.counts.kills > 0)
 			verify(l, &r);
 		status = hf_launch_stop_gateway(l);
+		if (o->profile != NULL)
+			status = 0; /* how it ends is its own business */
 		rc = hf_judge_log(c, &plays, log, &r.counts, r.examples, &e);
 	}
 	if (rc != 0) {
@@ -413,7 +463,12 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 static unsigned
 default_runs(const struct hf_run_options *o)
 {
-	return o->suite == NULL ? DEFAULT_RUNS : hf_suite_kind(o->suite)->runs;
+	const struct hf_suite_kind *k =
+	    o->suite == NULL ? NULL : hf_suite_kind(o->suite);
+
+	if (o->suite == NULL)
+		return DEFAULT_RUNS;
+	return k == NULL ? 1 : k->runs;
 }
 
 /* Each conversation under way needs a descriptor. */
@@ -443,55 +498,117 @@ configure(struct hf_play_conf *c, const struct hf_run_options *o,
 	c->stream = o->stream || suite->stream;
 	c->retries = o->retries > 0 ? (unsigned)o->retries : suite->retries;
 	c->idempotency_key = o->idempotency_key;
-	c->local = o->target == NULL;
+	c->local = serves(o);
 	c->timeout_ms = (long)o->timeout_ms;
 	if (suite->deadline_ms > 0 &&
 	    c->timeout_ms < (long)suite->deadline_ms + GRACE_MS)
 		c->timeout_ms = (long)suite->deadline_ms + GRACE_MS;
+	if (suite->unit_ms > 0)
+		c->timeout_ms = 110L * suite->unit_ms + 5000;
 	c->progress = o->progress;
 	c->api_key = o->api_key_env == NULL ? NULL : getenv(o->api_key_env);
 	c->url = o->target;
 }
 
-/* One suite; *report (new) stays NULL if there is none. */
-static int
-run_suite(struct hf_run_options *o, json_t **report)
+/* How clients talk to a gateway that is not ours. */
+static void
+meet(struct hf_play_conf *c, struct hf_endpoint *e,
+    const struct hf_run_options *o, const struct hf_profile *profile,
+    const struct hf_launch *l)
 {
-	struct hf_suite *suite = choose_suite(o);
+	const char *url[HF_MAX_LISTENERS];
+
+	if (o->target == NULL && o->profile == NULL)
+		return;
+	if (o->profile != NULL) {
+		hf_profile_endpoint(profile, e);
+		if (!o->history_given)
+			c->full_history = hf_profile_full_history(profile);
+	} else {
+		e->model = o->model;
+		e->no_user = o->no_user;
+		e->n_header = o->n_header;
+		memcpy(e->header, o->header, sizeof(e->header));
+	}
+	for (unsigned i = 0; i < HF_MAX_LISTENERS; i++)
+		url[i] = l->listener[i];
+	e->routes = hf_endpoint_routes(c->suite, url);
+	c->endpoint = e;
+}
+
+/* Which gateway it was. */
+static void
+tell_gateway(json_t *report, const struct hf_run_options *o,
+    const struct hf_profile *profile)
+{
+	if (report == NULL || o->profile == NULL)
+		return;
+	json_object_set_new(report, "gateway",
+	    json_pack("{s:s,s:s?}", "profile", hf_profile_name(profile),
+		"version", profile->version));
+}
+
+static int
+play(struct hf_run_options *o, const struct hf_suite *suite,
+    struct hf_profile *profile, json_t **report)
+{
 	struct hf_play_conf c = { 0 };
+	struct hf_endpoint endpoint = { 0 };
 	struct hf_launch l = { 0 };
 	struct hf_error e;
 	int rc;
 
-	if (suite == NULL)
-		return HF_EXIT_USAGE;
 	c.suite = suite;
 	if (!choose_systems(o, &c)) {
 		fputs("continuitybench: no such system\n", stderr);
-		hf_suite_free(suite);
 		return HF_EXIT_USAGE;
 	}
+	if (o->profile != NULL)
+		c.system[0].name = hf_profile_name(profile);
 	configure(&c, o, suite);
 	if (suite->kills && !suite->kills_optional &&
-	    (o->target != NULL || o->proxy || o->kill_ms > 0)) {
+	    (foreign(o) || o->kill_ms > 0)) {
 		fputs("continuitybench: the suite kills the daemon that this "
 		      "program started, as it says: not with --target, "
-		      "--proxy or --kill-workers\n",
+		      "--profile, --proxy or --kill-workers\n",
 		    stderr);
-		hf_suite_free(suite);
 		return HF_EXIT_USAGE;
 	}
-	rc = o->target == NULL ? launch(&l, suite, o, &e) : 0;
+	rc = serves(o) ? launch(&l, suite, o, profile, &e) : 0;
 	if (rc != 0) {
 		fprintf(stderr, "continuitybench: %s\n", e.text);
 		rc = HF_EXIT_UNREACHABLE;
 	} else {
 		if (o->target == NULL)
 			c.url = l.url;
+		meet(&c, &endpoint, o, profile, &l);
 		rc = play_and_judge(o, &c, &l, report);
+		tell_gateway(*report, o, profile);
 	}
+	json_decref(endpoint.routes);
 	hf_launch_close(&l);
+	return rc;
+}
+
+/* One suite; *report (new) stays NULL if there is none. */
+static int
+run_suite(struct hf_run_options *o, json_t **report)
+{
+	struct hf_profile profile = { 0 };
+	struct hf_suite *suite;
+	struct hf_error e;
+	int rc = HF_EXIT_USAGE;
+
+	if (o->profile != NULL &&
+	    hf_profile_load(&profile, o->profile, &e) != 0) {
+		fprintf(stderr, "continuitybench: %s\n", e.text);
+		return HF_EXIT_USAGE;
+	}
+	suite = choose_suite(o);
+	if (suite != NULL)
+		rc = play(o, suite, &profile, report);
 	hf_suite_free(suite);
+	hf_profile_free(&profile);
 	return rc;
 }
 

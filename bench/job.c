@@ -284,6 +284,45 @@ send_answer(struct hf_sreq *rq)
 	send_pieces(rq);
 }
 
+static void
+send_headers(struct hf_sreq *rq)
+{
+	struct hf_job *j = rq->arg;
+
+	hf_sreq_start(rq, 200, "",
+	    j->streaming ? "text/event-stream; charset=utf-8" :
+			   "application/json");
+}
+
+/* The body, behind its headers. */
+static void
+send_late(struct hf_sreq *rq)
+{
+	struct hf_job *j = rq->arg;
+	struct hf_buf plain = j->plain;
+
+	if (j->streaming) {
+		send_pieces(rq);
+		return;
+	}
+	hf_buf_init(&j->plain, 0);
+	hf_job_free(rq);
+	hf_sreq_chunk(rq, hf_buf_str(&plain));
+	hf_sreq_end(rq);
+	hf_buf_free(&plain);
+}
+
+static void
+start_late(struct hf_sreq *rq)
+{
+	struct hf_job *j = rq->arg;
+
+	send_headers(rq);
+	if (j->streaming)
+		hf_sreq_chunk(rq, hf_buf_str(&j->stream.head));
+	hf_sreq_after(rq, j->fault.delay_ms, send_late);
+}
+
 void
 hf_job_run(struct hf_sreq *rq)
 {
@@ -293,9 +332,7 @@ hf_job_run(struct hf_sreq *rq)
 	case HF_FAULT_SILENCE:
 		return;
 	case HF_FAULT_HEADERS:
-		hf_sreq_start(rq, 200, "",
-		    j->streaming ? "text/event-stream; charset=utf-8" :
-				   "application/json");
+		send_headers(rq);
 		return;
 	case HF_FAULT_CLOSE:
 	case HF_FAULT_RESET:
@@ -311,6 +348,9 @@ hf_job_run(struct hf_sreq *rq)
 			break;
 		j->fault.kind = HF_FAULT_NONE;
 		alarm_at(rq, send_answer);
+		return;
+	case HF_FAULT_LATE:
+		start_late(rq);
 		return;
 	case HF_FAULT_SLOW:
 		hf_sreq_after(rq, j->fault.delay_ms, send_answer);

@@ -199,7 +199,7 @@ judge_play(
 			n->differing += p->differing[k];
 			if (p->differing[k] > 0)
 				hf_play_wrong(p, k);
-			if (conf->stream && !p->left[k])
+			if (conf->stream && !c->plain && !p->left[k])
 				judge_marks(n, p, k);
 			if (!hf_play_right(p, k)) {
 				p->preserved = false;

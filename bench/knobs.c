@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include "bench/suite.h"
+#include "bench/wall.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -82,6 +83,8 @@ hf_suite_make_with(const char *name, uint64_t seed, unsigned size,
 	unsigned value[HF_MAX_KNOBS];
 	struct hf_suite *s;
 
+	if (strcmp(name, "wall") == 0)
+		return hf_suite_wall(seed, size);
 	if (k == NULL) {
 		hf_fail(e, HF_EINVAL, "no suite '%s'", name);
 		return NULL;

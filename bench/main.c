@@ -16,6 +16,8 @@ static const struct {
 } verbs[] = {
 	{ "run", "play a suite against a gateway and judge it", hf_cmd_run },
 	{ "providers", "serve the faithful providers alone", hf_cmd_providers },
+	{ "compare", "play suites against several gateways, side by side",
+	    hf_cmd_compare },
 	{ "proxy", "serve the reference proxy, with a bug or without",
 	    hf_cmd_proxy },
 	{ "selftest", "does the benchmark catch and name seeded bugs?",

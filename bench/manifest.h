@@ -46,7 +46,8 @@
 	X(REFUSED, "refused", 0)	   /* the connection, or the next    \
 					    * ones for delay_ms */           \
 	X(RATE_LIMIT, "rate_limit", 429)   /* those beyond n in window_ms */ \
-	X(ALARM, "alarm", 0) /* right; but tells when it is at its place */
+	X(ALARM, "alarm", 0) /* right; but tells when it is at its place */  \
+	X(LATE, "late", 0)   /* headers, delay_ms, then right */
 
 enum hf_fault_kind {
 #define HF_FAULT_ENUM(id, name, status) HF_FAULT_##id,
@@ -118,7 +119,7 @@ int hf_hint_parse(const char *name, enum hf_hint *out) HF_MUST_CHECK;
 struct hf_bench_fault {
 	enum hf_fault_kind kind;
 	enum hf_cut_phase phase; /* of kinds within a stream */
-	unsigned delay_ms;	 /* SLOW, DRIBBLE, REFUSED */
+	unsigned delay_ms;	 /* SLOW, LATE, DRIBBLE, REFUSED */
 	unsigned chunks;	 /* CHUNKS */
 	unsigned at;		 /* WORD, EVENT, CHAR, ARGS */
 	unsigned retry_after_s;	 /* with an HTTP status; and */

@@ -2,7 +2,17 @@ EXTRA_DIST += bench/demo.sh bench/deadlines.py bench/hedge.py bench/storm.py \
 	docs/design/bench.md
 dist_man_MANS += docs/man/continuitybench.1
 
+# Gateways of others: "continuitybench compare".
+profilesdir = $(pkgdatadir)/profiles
+dist_profiles_DATA = bench/profiles/holdfast.conf.in \
+	bench/profiles/holdfast.json bench/profiles/nginx.conf.in \
+	bench/profiles/nginx.json bench/profiles/portkey.json \
+	bench/profiles/portkey.sh
+
 noinst_LIBRARIES += libbench.a
+libbench_a_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DHF_PROFILES_DIR='"$(pkgdatadir)/profiles"' \
+	-DHF_SOURCE_DIR='"$(abs_top_srcdir)"'
 libbench_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
 	$(JANSSON_CFLAGS) $(SODIUM_CFLAGS)
 libbench_a_SOURCES = \
@@ -48,14 +58,16 @@ libbench_a_SOURCES = \
 	bench/suite.c bench/suite.h bench/suite_paper.c \
 	bench/suite_published.c \
 	bench/bugs.c bench/bugs.def bench/bugs.h \
-	bench/child.c bench/child.h bench/cmd_proxy.c \
-	bench/cmd_selftest.c \
-	bench/fetch.c bench/fetch.h \
+	bench/child.c bench/child.h bench/cmd_compare.c \
+	bench/cmd_proxy.c bench/compare.c bench/compare.h \
+	bench/cmd_selftest.c bench/endpoint.c bench/endpoint.h \
+	bench/fetch.c bench/fetch.h bench/fill.c bench/fill.h \
 	bench/launch_proxy.c bench/memory.c bench/memory.h \
-	bench/proxy.c bench/proxy.h \
+	bench/profile.c bench/profile.h bench/proxy.c bench/proxy.h \
 	bench/proxy_out.c \
 	bench/judge_fit.c bench/suite_window.c \
 	bench/window.c bench/window.h \
+	bench/suite_wall.c bench/wall.c bench/wall.h \
 	bench/words.c bench/words.h
 nodist_libbench_a_SOURCES = bench/embedded.c
 EMBEDDED = bench/audit.js bench/calibration.json bench/report.css

@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "bench/client.h"
 #include "bench/dialect.h"
+#include "bench/endpoint.h"
+#include "bench/fill.h"
 
 struct stage {
 	const struct hf_play_conf *conf;
@@ -146,6 +148,7 @@ hear(struct actor *a, const struct hf_call_result *r)
 	}
 	a->heard = true;
 	p->answer[turn] = hf_xstrdup(r->left ? r->text : r->answer);
+	snprintf(p->model, sizeof(p->model), "%s", r->model);
 	p->calls[turn] = json_incref(r->calls);
 	p->left[turn] = r->left;
 	p->turn_ms[turn] = r->total_ms;
@@ -163,6 +166,9 @@ fail(struct actor *a, const struct hf_call_result *r)
 	p->status = r->status;
 	if (p->partial == NULL)
 		p->partial = hf_xstrdup(r->text);
+	p->turn_ms[p->n_answered] = r->total_ms;
+	p->marks[p->n_answered] = r->marks;
+	p->silent = r->silent;
 	snprintf(p->error, sizeof(p->error), "turn %u: %.180s",
 	    p->n_answered + 1, r->error);
 }
@@ -284,6 +290,21 @@ on_called(void *arg, const struct hf_call_result *r)
 		end_turn(a);
 }
 
+/* The headers of a gateway that is not ours; their count. */
+static unsigned
+fill_headers(const struct hf_endpoint *e, const struct hf_play *p, char **out)
+{
+	json_t *scope;
+
+	if (e == NULL || e->n_header == 0)
+		return 0;
+	scope = hf_endpoint_scope(e, p);
+	for (unsigned i = 0; i < e->n_header; i++)
+		out[i] = hf_fill_text(e->header[i], scope);
+	json_decref(scope);
+	return e->n_header;
+}
+
 static void
 next_request(struct actor *a)
 {
@@ -291,9 +312,14 @@ next_request(struct actor *a)
 	struct hf_play *p = a->play;
 	unsigned turn = p->n_answered, n = a->begun++;
 	char key[sizeof(p->session) + 16], *said = NULL;
-	struct hf_call_request rq = { .session = p->session,
+	char *header[HF_MAX_HEADERS];
+	struct hf_call_request rq = { .n_header = fill_headers(
+					  conf->endpoint, p, header),
+		.header = header,
 		.leave_at = p->c->leave_at[turn],
 		.full = p->c->tells,
+		.plain = p->c->plain,
+		.after_ms = turn == 0 && n == 0 ? p->c->start_ms : 0,
 		.fn = on_called,
 		.arg = a };
 	struct hf_buf b;
@@ -304,6 +330,8 @@ next_request(struct actor *a)
 		rq.leave_ms = GROWTH_MS;
 	}
 	rq.retry = p->c->manner[turn] == HF_AGAIN && n > 0 && !p->c->keyed;
+	if (rq.n_header == 0)
+		rq.session = p->session;
 	snprintf(key, sizeof(key), "%s.t%u", p->session, turn + 1);
 	if ((conf->idempotency_key || p->c->keyed) && said == NULL)
 		rq.key = key;
@@ -313,6 +341,8 @@ next_request(struct actor *a)
 	a->pending++;
 	hf_client_call(a->stage->client, &rq);
 	hf_buf_free(&b);
+	for (unsigned i = 0; i < rq.n_header; i++)
+		free(header[i]);
 	free(said);
 }
 

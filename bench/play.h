@@ -14,6 +14,8 @@
 
 #define HF_MAX_SYSTEMS 4
 
+struct hf_endpoint;
+
 /* How it was found out whether an answer holds what it must. */
 #define HF_VERDICTS(X)                                                   \
 	X(EXACT, "exact")	  /* no model judges */                  \
@@ -47,9 +49,11 @@ struct hf_play_conf {
 	struct hf_play_system system[HF_MAX_SYSTEMS];
 	unsigned n_system;
 	unsigned n_run, concurrency;
-	const char *url;     /* ".../v1" */
-	const char *api_key; /* or NULL */
-	bool full_history;   /* clients send all they know */
+	const char *url;		    /* ".../v1" */
+	const struct hf_endpoint *endpoint; /* of a gateway that is not ours,
+					     * or NULL */
+	const char *api_key;		    /* or NULL */
+	bool full_history;		    /* clients send all they know */
 	bool stream;
 	bool local;		 /* the endpoint is a child of ours */
 	unsigned retries;	 /* of a request whose connection broke */
@@ -93,6 +97,8 @@ struct hf_play {
 	/* what a model that judges finds */
 	enum hf_verdict verdict[HF_MAX_TURNS];
 	char *reason[HF_MAX_TURNS]; /* why, in its words, or NULL */
+	bool silent;	/* ... of which the client is told nothing */
+	char model[80]; /* that is said to have answered last */
 	/* what the judge finds */
 	bool preserved; /* all probes got their facts */
 	unsigned bad_payloads, foreign, refused;

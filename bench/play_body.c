@@ -9,6 +9,8 @@
 
 #include "base/check.h"
 #include "bench/dialect.h"
+#include "bench/endpoint.h"
+#include "bench/fill.h"
 
 static json_t *
 message(const char *role, const char *text)
@@ -82,13 +84,22 @@ messages(
 	return out;
 }
 
-/* "holdfast", or "holdfast-ROUTE". */
+/* "holdfast", or "holdfast-ROUTE"; or what the endpoint wants. */
 static void
 route_name(
     const struct hf_play_conf *conf, const struct hf_play *p, struct hf_buf *b)
 {
 	const struct hf_play_system *s = &conf->system[p->system];
 	const char *route = conf->suite->route[p->c->route].name;
+	json_t *scope;
+
+	if (conf->endpoint != NULL && conf->endpoint->model != NULL &&
+	    !s->control) {
+		scope = hf_endpoint_scope(conf->endpoint, p);
+		hf_fill(b, hf_str(conf->endpoint->model), scope);
+		json_decref(scope);
+		return;
+	}
 
 	hf_buf_puts(b, s->model);
 	if (!s->any_route && route[0] != '\0')
@@ -105,8 +116,11 @@ hf_play_body(const struct hf_play_conf *conf, const struct hf_play *p,
 	hf_buf_init(&route, HF_BUF_NOCAP);
 	route_name(conf, p, &route);
 	body = json_pack("{s:s,s:o,s:s,s:b}", "model", route.data, "messages",
-	    messages(conf, p, said), "user", p->user, "stream", conf->stream);
+	    messages(conf, p, said), "user", p->user, "stream",
+	    conf->stream && !p->c->plain);
 	HF_CHECK(body != NULL);
+	if (conf->endpoint != NULL && conf->endpoint->no_user)
+		json_object_del(body, "user");
 	if (p->c->tools != NULL)
 		json_object_set_new(
 		    body, "tools", json_loads(p->c->tools, 0, NULL));

@@ -72,6 +72,21 @@ find_conv(const struct hf_suite *s, json_t *view, struct hf_str user)
 	return NULL;
 }
 
+/* Whose request it is: the end user's id, or, of gateways that do not pass it
+ * on, what stands before '~' in the model's name. */
+static struct hf_str
+find_user(const struct hf_bench_dialect *d, json_t *body, json_t *asked)
+{
+	struct hf_str user = d->user(body), model = hf_json_str(asked);
+	const char *mark = user.p != NULL || model.p == NULL ?
+	    NULL :
+	    memchr(model.p, '~', model.size);
+
+	return mark == NULL ?
+	    user :
+	    (struct hf_str){ model.p, (size_t)(mark - model.p) };
+}
+
 static int
 count_attempt(
     struct hf_providers *p, const char *provider, struct hf_str user, int turn)
@@ -241,7 +256,8 @@ answer(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
 		memmem(rq->query.p, rq->query.size, "alt=sse", 7) == NULL);
 	j->chunk_ms = p->conf.chunk_ms;
 	j->alarm_fd = p->conf.alarm_fd;
-	j->fault = choose_fault(p, l, j->d->user(body), view, false, entry);
+	j->fault = choose_fault(
+	    p, l, find_user(j->d, body, model), view, false, entry);
 	if (j->fault.kind == HF_FAULT_REFUSED)
 		hf_server_refuse(l->server,
 		    j->fault.delay_ms > 0 ? j->fault.delay_ms : REFUSED_MS);
@@ -266,7 +282,8 @@ refuse(struct hf_providers *p, struct listener *l, struct hf_sreq *rq,
     json_t *body, json_t *entry, const struct hf_refusal *r)
 {
 	struct hf_job *j = rq->arg;
-	struct hf_str user = j->d->user(body);
+	struct hf_str user =
+	    find_user(j->d, body, json_object_get(entry, "model"));
 	json_t *view;
 
 	if (user.p != NULL)

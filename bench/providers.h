@@ -39,9 +39,10 @@ void hf_providers_free(struct hf_providers *p);
  *    "asked","repeated":N,"would":T|null,"answer":T|null,"calls":[...],
  *    "refused":T}
  * "conversation" is what stands before the first '.' of the end user's id
- * ("user", "metadata.user_id"), else the one whose opening was received.
- * "would" is what it set out to say, "answer" the same if it does not fail,
- * "sent" how many bytes of that text it sends before it fails in a stream.
+ * ("user", "metadata.user_id", or the model up to a '~'), else the one whose
+ * opening was received. "would" is what it set out to say, "answer" the same if
+ * it does not fail, "sent" how many bytes of that text it sends before it fails
+ * in a stream.
  */
 
 #endif

@@ -253,6 +253,8 @@ take_body(struct hf_answer_reader *r)
 	}
 	if (json_object_get(o, "error") != NULL)
 		take_error(r, json_object_get(o, "error"));
+	note(json_object_get(o, "model"), r->model, sizeof(r->model),
+	    &r->marks.models);
 	choice = json_array_get(json_object_get(o, "choices"), 0);
 	message = json_object_get(choice, "message");
 	text = json_object_get(message, "content");

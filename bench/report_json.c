@@ -249,12 +249,17 @@ static json_t *
 counts(const struct hf_report *r)
 {
 	const struct hf_counts *c = &r->counts;
-	json_t *o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
-	    "plays", (int)r->plays->n_play, "errors", (int)c->errors, "bleed",
-	    (int)c->bleed, "kills", (int)c->kills, "restarts", (int)c->restarts,
-	    "missed_kills", (int)c->missed_kills, "broken", (int)c->broken,
-	    "retries", (int)c->retries, "retried", (int)c->retried,
-	    "most_retries", (int)c->most_retries, "reexecuted",
+	unsigned silent = 0;
+	json_t *o;
+
+	for (unsigned i = 0; i < r->plays->n_play; i++)
+		silent += r->plays->play[i].silent;
+	o = json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+	    "plays", (int)r->plays->n_play, "errors", (int)c->errors, "silent",
+	    (int)silent, "bleed", (int)c->bleed, "kills", (int)c->kills,
+	    "restarts", (int)c->restarts, "missed_kills", (int)c->missed_kills,
+	    "broken", (int)c->broken, "retries", (int)c->retries, "retried",
+	    (int)c->retried, "most_retries", (int)c->most_retries, "reexecuted",
 	    (int)c->reexecuted);
 
 	if (r->log_judged)

@@ -5,6 +5,7 @@
 #define HF_BENCH_RUN_H
 
 #include "base/hf.h"
+#include "bench/endpoint.h"
 #include "bench/option.h"
 
 struct hf_run_options {
@@ -25,6 +26,14 @@ struct hf_run_options {
 	double require;
 	bool paper; /* its tables, too */
 	bool full_history, stream, idempotency_key;
+	bool history_given; /* on the command line */
+	/* A gateway that is not ours: */
+	const char *profile, *dialect;
+	const char *header[HF_MAX_HEADERS];
+	unsigned n_header;
+	const char *listen[HF_MAX_LISTENERS]; /* of our providers */
+	unsigned n_listen;
+	bool no_user;
 	/* The reference proxy: */
 	bool proxy;
 	const char *bug;

@@ -49,11 +49,29 @@ static const char usage[] =
     "instead;\n"
     "                         its providers are its own business: answers are\n"
     "                         judged, payloads are not\n"
-    "  --model M              to ask the endpoint for, default holdfast\n"
+    "  --listen NAME=ADDR:PORT  with --target: serve the faithful provider "
+    "NAME\n"
+    "                         there, where the endpoint looks for it; then "
+    "what it\n"
+    "                         sends is judged too.  Once for each provider of "
+    "the\n"
+    "                         suite\n"
+    "  --dialect openai       the endpoint's protocol\n"
+    "  --header 'NAME: TEXT'  a header of each request instead of "
+    "X-Holdfast-Session,\n"
+    "                         with {session}, {play}, {route}, ... in it; "
+    "repeat\n"
+    "  --model M              to ask the endpoint for, default holdfast; "
+    "\"{play}~M\"\n"
+    "                         tells the providers how to fail where no end "
+    "user's\n"
+    "                         id is passed on\n"
     "  --control-model M      ask this one, which does not fail, the same "
     "things,\n"
     "                         and tell what was right of what is without "
     "failures\n"
+    "  --no-user              send no end user's id\n"
+    "  --profile NAME|FILE    start and talk to the gateway of this profile\n"
     "  --api-key-env VAR      variable with the endpoint's key\n"
     "  --proxy                play against the reference proxy instead\n"
     "  --bug NAME             ... with this bug; see \"continuitybench "
@@ -110,6 +128,11 @@ enum {
 	OPT_RETRIES,
 	OPT_IDEMPOTENCY,
 	OPT_KILL,
+	OPT_LISTEN,
+	OPT_DIALECT,
+	OPT_HEADER,
+	OPT_NO_USER,
+	OPT_PROFILE,
 	OPT_PROXY,
 	OPT_BUG,
 	OPT_CONTROL,
@@ -139,6 +162,11 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "idle-ms", required_argument, NULL, OPT_IDLE },
 	{ "target", required_argument, NULL, OPT_TARGET },
 	{ "model", required_argument, NULL, OPT_MODEL },
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "dialect", required_argument, NULL, OPT_DIALECT },
+	{ "header", required_argument, NULL, OPT_HEADER },
+	{ "no-user", no_argument, NULL, OPT_NO_USER },
+	{ "profile", required_argument, NULL, OPT_PROFILE },
 	{ "proxy", no_argument, NULL, OPT_PROXY },
 	{ "bug", required_argument, NULL, OPT_BUG },
 	{ "api-key-env", required_argument, NULL, OPT_KEY },
@@ -195,10 +223,45 @@ text_option(struct hf_run_options *o, int c)
 		return &o->json;
 	case OPT_KEEP:
 		return &o->keep;
+	case OPT_PROFILE:
+		return &o->profile;
+	case OPT_DIALECT:
+		return &o->dialect;
 	case OPT_BUG:
 		return &o->bug;
 	default:
 		return NULL;
+	}
+}
+
+/* One more of a list. */
+static bool
+add(const char **list, unsigned *n, unsigned max, const char *arg)
+{
+	if (*n == max)
+		return false;
+	list[(*n)++] = arg;
+	return true;
+}
+
+/* Those about a gateway that is not ours. */
+static bool
+set_foreign(struct hf_run_options *o, int c, const char *arg)
+{
+	switch (c) {
+	case OPT_LISTEN:
+		return add(o->listen, &o->n_listen, HF_MAX_LISTENERS, arg);
+	case OPT_HEADER:
+		return strchr(arg, ':') != NULL &&
+		    add(o->header, &o->n_header, HF_MAX_HEADERS, arg);
+	case OPT_NO_USER:
+		o->no_user = true;
+		return true;
+	case OPT_PROXY:
+		o->proxy = true;
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -221,6 +284,7 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 	case OPT_SEED:
 		return hf_option_number(arg, 0, UINT32_MAX, &o->seed);
 	case OPT_HISTORY:
+		o->history_given = true;
 		return history(arg, &o->full_history);
 	case OPT_PAPER:
 		o->paper = true;
@@ -245,9 +309,6 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 		return hf_option_number(arg, 1, 3600000, &o->timeout_ms);
 	case OPT_REQUIRE:
 		return rate(arg, &o->require);
-	case OPT_PROXY:
-		o->proxy = true;
-		return true;
 	case OPT_QUIET:
 		o->progress = HF_PROGRESS_OFF;
 		return true;
@@ -255,8 +316,35 @@ set_option(struct hf_run_options *o, int c, const char *arg)
 		o->progress = HF_PROGRESS_ON;
 		return true;
 	default:
-		return hf_judge_option(&o->judge, c, arg) > 0;
+		return set_foreign(o, c, arg) ||
+		    hf_judge_option(&o->judge, c, arg) > 0;
 	}
+}
+
+/* The same of options about a gateway that is not ours. */
+static const char *
+inconsistent(const struct hf_run_options *o)
+{
+	unsigned others = (o->target != NULL) + (o->profile != NULL) + o->proxy;
+
+	if (others > 1)
+		return "one of --target, --profile and --proxy";
+	if (o->dialect != NULL && strcmp(o->dialect, "openai") != 0)
+		return "--dialect: openai is all that clients speak";
+	if (o->bug != NULL && !o->proxy)
+		return "--bug is the proxy's: with --proxy";
+	if (o->bug != NULL && hf_bug_find(o->bug) == HF_BUG_COUNT)
+		return "--bug: no such bug; see \"continuitybench proxy "
+		       "--help\"";
+	if (o->proxy && o->conversations != NULL)
+		return "--proxy knows suites only, no --conversations";
+	if (o->target == NULL &&
+	    (o->n_header > 0 || o->n_listen > 0 || o->no_user))
+		return "--header, --listen and --no-user go with --target";
+	if (o->kill_ms > 0 && others > 0)
+		return "--kill-workers kills what this program started: "
+		       "not with --target, --profile or --proxy";
+	return NULL;
 }
 
 /* What one option says about another. */
@@ -271,19 +359,11 @@ consistent(const struct hf_run_options *o)
 		wrong = "--suite or --conversations, not both";
 	else if (o->conversations != NULL && o->size != 0)
 		wrong = "--size is for suites, not for --conversations";
-	else if (o->kill_ms > 0 && (o->target != NULL || o->proxy))
-		wrong = "--kill-workers kills the gateway's workers: not with "
-			"--target or --proxy";
-	else if (o->proxy && (o->target != NULL || o->conversations != NULL))
-		wrong = "--proxy knows suites only, and is its own target";
-	else if (o->bug != NULL && !o->proxy)
-		wrong = "--bug is the proxy's: with --proxy";
-	else if (o->bug != NULL && hf_bug_find(o->bug) == HF_BUG_COUNT)
-		wrong = "--bug: no such bug; see \"continuitybench proxy "
-			"--help\"";
 	else if (o->control_model != NULL && o->target == NULL)
 		wrong = "--control-model goes with --target; else --systems "
 			"has control";
+	else
+		wrong = inconsistent(o);
 	if (wrong != NULL)
 		fprintf(stderr, "continuitybench: %s\n", wrong);
 	return wrong == NULL;

@@ -82,7 +82,9 @@ struct hf_conv {
 					 * this, or NULL; borrowed */
 	const char *denies[HF_MAX_TURNS]; /* ... and must not hold this */
 	enum hf_manner manner[HF_MAX_TURNS];
-	unsigned leave_at[HF_MAX_TURNS];   /* bytes of text, when leaving */
+	unsigned start_ms;		 /* after the run's beginning */
+	bool plain;			 /* not as a stream, where others are */
+	unsigned leave_at[HF_MAX_TURNS]; /* bytes of text, when leaving */
 	unsigned reads_back[HF_MAX_TURNS]; /* 1 + the turn whose answer must
 					    * be told again, as far as the
 					    * client heard it */
@@ -169,6 +171,9 @@ struct hf_suite {
 	bool kills_optional; /* ... and can be played without */
 	unsigned first_token_ms; /* at least so long those that fail are waited
 				  * for */
+	/* Of the same target by the gateway; 0: its own. */
+	unsigned max_retries;
+	unsigned unit_ms; /* of the wall: one of its seconds */
 };
 
 /* What can be set of a suite beside its size. */
@@ -198,7 +203,7 @@ extern const unsigned hf_n_suite_kinds;
 
 /* NULL: no suite of that name. */
 const struct hf_suite_kind *hf_suite_kind(const char *name);
-/* NULL: no suite of that name and size. */
+/* NULL: no suite of that name and size.  Knows also "wall" (wall.h). */
 struct hf_suite *hf_suite_make(
     const char *name, uint64_t seed, unsigned size) HF_MUST_CHECK;
 /* 'knobs': "NAME=N,..." or NULL; 'lenient': those of other suites are passed
