@@ -15,7 +15,7 @@
 struct entry {
 	const struct hf_item *item;
 	struct hf_json body;
-	uint32_t first;	    /* node of the body */
+	uint32_t first;	    /* node of the body, if it is of our map */
 	uint32_t result;    /* calls: of its result */
 	uint32_t next_open; /* calls: older one, same id */
 	struct hf_str id;   /* calls: on the wire */
@@ -146,11 +146,22 @@ wire_id(struct maker *m, const struct name *n)
 }
 
 static int
+read_body(
+    struct maker *m, struct entry *en, struct hf_str body, struct hf_error *e)
+{
+	en->first = m->out->map.n;
+	if (hf_json_check_map(body, &en->body, NULL, &m->out->map, e) != 0)
+		return HF_EINVAL;
+	if (en->body.type != HF_JSON_OBJECT)
+		return hf_fail(e, HF_EINVAL, "not an object");
+	return 0;
+}
+
+static int
 read_bodies(
     struct maker *m, const struct hf_payload_input *in, struct hf_error *e)
 {
 	const struct hf_item *item = in->item;
-	struct hf_json_map *map = &m->out->map;
 	struct hf_error why = { 0 };
 	struct entry *en;
 	struct hf_str body;
@@ -161,19 +172,20 @@ read_bodies(
 		if (item[i].has_heard && body.size == 0)
 			continue; /* nobody heard it */
 		en = &m->entry[m->n++];
-		*en = (struct entry){
-			.item = &item[i], .result = NONE, .next_open = NONE
-		};
-		en->first = map->n;
-		if (hf_json_check_map(body, &en->body, NULL, map, &why) != 0)
+		*en = (struct entry){ .item = &item[i],
+			.first = NONE,
+			.result = NONE,
+			.next_open = NONE };
+		if (in->body != NULL && in->body[i].type != HF_JSON_NONE)
+			en->body = in->body[i];
+		else if (read_body(m, en, body, &why) < 0)
 			return hf_fail(
 			    e, HF_EINVAL, "item %u: %s", i, why.text);
-		if (en->body.type != HF_JSON_OBJECT)
-			return hf_fail(
-			    e, HF_EINVAL, "item %u: not an object", i);
 	}
 	for (i = 0; i < m->n; i++) /* the map moved while it grew */
-		hf_json_remap(&m->entry[i].body, map, m->entry[i].first);
+		if (m->entry[i].first != NONE)
+			hf_json_remap(
+			    &m->entry[i].body, &m->out->map, m->entry[i].first);
 	return 0;
 }
 

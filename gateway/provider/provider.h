@@ -23,6 +23,8 @@
  *   tool result  {"id":S,"content":C}
  * S: a JSON string exactly as it came in (escapes kept).  Each may end with
  * "pinned":true, which no provider is told: it is never left out of a request.
+ * Other members of a message mean nothing, nor does a refusal that is not an
+ * assistant's.
  *
  * Parameters of a turn (params): one JSON object with the known members of
  * the client's request as they came, in the words of chat completions:
@@ -33,6 +35,9 @@
 struct hf_payload_input {
 	const struct hf_item *item; /* the whole history, lead first */
 	unsigned n_item;
+	/* Their bodies where they have been checked and mapped already, of type
+	 * NONE where not.  NULL: nowhere. */
+	const struct hf_json *body;
 	struct hf_json params;
 	const struct hf_conf_target *target;
 	int64_t window; /* the target's, in tokens; 0: not known */

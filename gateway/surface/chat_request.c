@@ -92,9 +92,24 @@ says_nothing(struct hf_json content, struct hf_json refusal)
 		!hf_json_next_element(content, &pos, &part));
 }
 
+/* What is not stored may stay where it is, unless something in it is to be
+ * repaired. */
 static int
-read_assistant(
-    struct hf_draft *d, unsigned n, struct hf_json m, struct hf_refusal *r)
+add_message(struct hf_turn_input *in, enum hf_role role, struct hf_json m,
+    struct hf_json refusal, struct hf_error *e)
+{
+	struct hf_json content = hf_json_get(m, "content");
+
+	if (in->draft.no_norm && in->repairs == 0 && m.node != NULL &&
+	    content.type == HF_JSON_STRING)
+		return hf_draft_refer(&in->draft, role, m, e);
+	return hf_draft_message(&in->draft, role, HF_ORIGIN_CLIENT, content,
+	    hf_json_get(m, "name"), refusal, e);
+}
+
+static int
+read_assistant(struct hf_turn_input *in, unsigned n, struct hf_json m,
+    struct hf_refusal *r)
 {
 	struct hf_json content = hf_json_get(m, "content");
 	struct hf_json refusal = hf_json_get(m, "refusal");
@@ -108,15 +123,14 @@ read_assistant(
 	    calls.type != HF_JSON_ARRAY)
 		return missing(r, n, "tool_calls", "an array");
 	if ((!any || !says_nothing(content, refusal)) &&
-	    hf_draft_message(d, HF_ROLE_ASSISTANT, HF_ORIGIN_CLIENT, content,
-		hf_json_get(m, "name"), refusal, &e) < 0)
+	    add_message(in, HF_ROLE_ASSISTANT, m, refusal, &e) < 0)
 		return bad_message(r, n, &e);
-	return any ? read_calls(d, n, calls, r) : 0;
+	return any ? read_calls(&in->draft, n, calls, r) : 0;
 }
 
 static int
-read_message(
-    struct hf_draft *d, unsigned n, struct hf_json m, struct hf_refusal *r)
+read_message(struct hf_turn_input *in, unsigned n, struct hf_json m,
+    struct hf_refusal *r)
 {
 	static const struct {
 		const char *name;
@@ -143,17 +157,17 @@ read_message(
 		    "one of user, assistant, system, "
 		    "developer, tool");
 	if (roles[i].role == HF_ROLE_ASSISTANT)
-		return read_assistant(d, n, m, r);
+		return read_assistant(in, n, m, r);
 	if (content.type != HF_JSON_STRING && content.type != HF_JSON_ARRAY)
 		return missing(
 		    r, n, "content", "a string or an array of parts");
 	if (roles[i].role == HF_ROLE_TOOL) {
 		if (id.type != HF_JSON_STRING)
 			return missing(r, n, "tool_call_id", "a string");
-		rc = hf_draft_tool_result(d, id, content, &e);
+		rc = hf_draft_tool_result(&in->draft, id, content, &e);
 	} else {
-		rc = hf_draft_message(d, roles[i].role, HF_ORIGIN_CLIENT,
-		    content, hf_json_get(m, "name"), (struct hf_json){ 0 }, &e);
+		rc = add_message(
+		    in, roles[i].role, m, (struct hf_json){ 0 }, &e);
 	}
 	return rc < 0 ? bad_message(r, n, &e) : 0;
 }
@@ -196,7 +210,7 @@ read_messages(const struct hf_conf *conf, struct hf_turn_input *in,
 		    "messages: expected an array");
 	while (hf_json_next_element(list, &pos, &m)) {
 		from = in->draft.n;
-		rc = read_message(&in->draft, n, m, r);
+		rc = read_message(in, n, m, r);
 		if (rc == 0)
 			rc = read_pin(&in->draft, n, from, m, r);
 		if (rc != 0)
@@ -310,14 +324,18 @@ read_params(struct hf_json body, struct hf_turn_input *in, struct hf_refusal *r)
 
 static int
 read_body(const struct hf_req *rq, struct hf_turn_input *in,
-    struct hf_json_map *map, struct hf_json *body, struct hf_refusal *r)
+    struct hf_json *body, struct hf_refusal *r)
 {
 	struct hf_error e = { 0 };
 
 	if (rq->body.size == 0)
 		return hf_refuse(r, 400, "invalid_json", NULL,
 		    "the body is empty; expected a JSON object");
-	if (hf_json_check_map(rq->body, body, &in->repairs, map, &e) < 0)
+	in->request = hf_arena_dup(in->arena, rq->body);
+	if (in->request.p == NULL)
+		return hf_refuse(r, 500, "no_memory", NULL, "out of memory");
+	if (hf_json_check_map(
+		in->request, body, &in->repairs, &in->draft.map, &e) < 0)
 		return hf_refuse(r, 400, "invalid_json", NULL,
 		    "the body is no valid JSON: %s", e.text);
 	if (body->type != HF_JSON_OBJECT)
@@ -330,11 +348,10 @@ static int
 read_request(const struct hf_conf *conf, const struct hf_req *rq,
     struct hf_turn_input *in, struct hf_chat_options *o, struct hf_refusal *r)
 {
-	struct hf_json_map map = { 0 };
 	struct hf_json body;
 	int rc;
 
-	rc = read_body(rq, in, &map, &body, r);
+	rc = read_body(rq, in, &body, r);
 	if (rc == 0)
 		rc = read_model(conf, body, in, r);
 	if (rc == 0)
@@ -349,7 +366,6 @@ read_request(const struct hf_conf *conf, const struct hf_req *rq,
 		rc = read_messages(conf, in, body, r);
 	if (rc == 0)
 		rc = read_params(body, in, r);
-	hf_json_map_free(&map);
 	return rc;
 }
 
@@ -365,12 +381,12 @@ hf_chat_parse(const struct hf_conf *conf, const struct hf_req *rq,
 	if (read_request(conf, rq, in, o, r) == 0) {
 		/* Kept for a turn that may have to wait; see store.h. */
 		if (in->session.size == 0 && in->idempotency_key.size == 0)
-			return 0;
-		in->request = hf_arena_dup(in->arena, rq->body);
-		if (in->request.p != NULL)
-			return 0;
-		hf_refuse(r, 500, "no_memory", NULL, "out of memory");
+			in->request = HF_STR_NONE;
+		if (!in->draft.no_norm)
+			hf_draft_free(&in->draft);
+		return 0;
 	}
+	hf_draft_free(&in->draft);
 	hf_arena_free(in->arena);
 	free(in->arena);
 	in->arena = NULL;

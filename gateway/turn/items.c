@@ -13,28 +13,43 @@ hf_draft_init(struct hf_draft *d, struct hf_arena *a)
 	*d = (struct hf_draft){ .arena = a };
 }
 
+void
+hf_draft_free(struct hf_draft *d)
+{
+	hf_json_map_free(&d->map);
+}
+
+static bool
+grow(struct hf_draft *d)
+{
+	unsigned cap = d->cap == 0 ? 8 : d->cap * 2;
+	struct hf_item *item = hf_arena_bytes(d->arena, cap * sizeof(*item));
+	struct hf_str *norm = hf_arena_bytes(d->arena, cap * sizeof(*norm));
+	struct hf_json *body = hf_arena_bytes(d->arena, cap * sizeof(*body));
+
+	if (item == NULL || norm == NULL || body == NULL)
+		return false;
+	if (d->n > 0) {
+		memcpy(item, d->item, d->n * sizeof(*item));
+		memcpy(norm, d->norm, d->n * sizeof(*norm));
+		memcpy(body, d->body, d->n * sizeof(*body));
+	}
+	d->item = item;
+	d->norm = norm;
+	d->body = body;
+	d->cap = cap;
+	return true;
+}
+
 static struct hf_item *
 add(struct hf_draft *d, enum hf_item_kind kind, enum hf_role role,
     enum hf_origin origin)
 {
 	struct hf_item *item;
-	struct hf_str *norm;
-	unsigned cap;
 
-	if (d->n == d->cap) {
-		cap = d->cap == 0 ? 8 : d->cap * 2;
-		item = hf_arena_bytes(d->arena, cap * sizeof(*item));
-		norm = hf_arena_bytes(d->arena, cap * sizeof(*norm));
-		if (item == NULL || norm == NULL)
-			return NULL;
-		if (d->n > 0) {
-			memcpy(item, d->item, d->n * sizeof(*item));
-			memcpy(norm, d->norm, d->n * sizeof(*norm));
-		}
-		d->item = item;
-		d->norm = norm;
-		d->cap = cap;
-	}
+	if (d->n == d->cap && !grow(d))
+		return NULL;
+	d->body[d->n] = (struct hf_json){ 0 };
 	item = &d->item[d->n];
 	*item =
 	    (struct hf_item){ .kind = kind, .role = role, .origin = origin };
@@ -270,6 +285,21 @@ add_simple(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
 }
 
 int
+hf_draft_refer(struct hf_draft *d, enum hf_role role, struct hf_json message,
+    struct hf_error *e)
+{
+	struct hf_item *item = add(d, HF_ITEM_MESSAGE, role, HF_ORIGIN_CLIENT);
+
+	HF_CHECK(d->no_norm && message.node != NULL);
+	if (item == NULL)
+		return hf_fail(e, HF_ENOMEM, "no memory for an item");
+	item->body = message.raw;
+	d->norm[d->n] = HF_STR_NONE;
+	d->body[d->n++] = message;
+	return 0;
+}
+
+int
 hf_draft_message(struct hf_draft *d, enum hf_role role, enum hf_origin origin,
     struct hf_json content, struct hf_json name, struct hf_json refusal,
     struct hf_error *e)
@@ -447,6 +477,7 @@ hf_draft_pin(struct hf_draft *d, unsigned from, struct hf_error *e)
 		memcpy(p + body.size - 1, PINNED, sizeof(PINNED));
 		d->item[i].body =
 		    (struct hf_str){ p, body.size + sizeof(PINNED) - 2 };
+		d->body[i] = (struct hf_json){ 0 };
 		d->n_pinned++;
 	}
 	return 0;

@@ -23,14 +23,18 @@ struct hf_draft {
 	struct hf_arena *arena; /* borrowed; owns all bytes */
 	struct hf_item *item;	/* in the client's order */
 	struct hf_str *norm;	/* of item[i] */
+	struct hf_json *body;	/* of item[i], mapped; NONE: it is not */
 	unsigned n, cap;
 	unsigned n_lead; /* leading system/developer messages */
 	unsigned n_pinned;
-	bool no_norm; /* nothing will be compared or stored:
-		       * simple messages get no normal form */
+	bool no_norm;		/* nothing will be compared or stored:
+				 * simple messages get no normal form */
+	struct hf_json_map map; /* of what hf_draft_refer() was given */
 };
 
 void hf_draft_init(struct hf_draft *d, struct hf_arena *a);
+/* The map; all else is the arena's. */
+void hf_draft_free(struct hf_draft *d);
 
 /* Add one item.  Contents must have passed hf_json_check(): 'content' is a
  * string, an array of text or refusal parts, null or absent.  HF_EINVAL with
@@ -39,6 +43,12 @@ void hf_draft_init(struct hf_draft *d, struct hf_arena *a);
 int hf_draft_message(struct hf_draft *d, enum hf_role role,
     enum hf_origin origin, struct hf_json content, struct hf_json name,
     struct hf_json refusal, struct hf_error *e) HF_MUST_CHECK;
+/* The same for a message of a client whose content is one string, where
+ * nothing is to be repaired, compared or stored: nothing is copied.  'message'
+ * is the whole object, of the draft's map; its text lives as long as the
+ * arena. */
+int hf_draft_refer(struct hf_draft *d, enum hf_role role,
+    struct hf_json message, struct hf_error *e) HF_MUST_CHECK;
 int hf_draft_tool_call(struct hf_draft *d, enum hf_origin origin,
     struct hf_json id, struct hf_json name, struct hf_json arguments,
     struct hf_error *e) HF_MUST_CHECK;

@@ -178,6 +178,8 @@ load(struct hf_turn *t, unsigned i, bool measured, struct payload *p,
 		return rc;
 	p->in.item = h.item;
 	p->in.n_item = h.n;
+	if (h.item == t->in.draft.item)
+		p->in.body = t->in.draft.body;
 	p->in.stream = turn_upstream_stream(t, p->in.target);
 	rc = hf_json_check(t->in.params, &p->in.params, NULL, e);
 	HF_CHECK(rc == 0);

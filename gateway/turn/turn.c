@@ -144,6 +144,7 @@ turn_free(struct hf_turn *t)
 	hf_buf_free(&t->param);
 	hf_buf_free(&t->code);
 	t->env->n_turns--;
+	hf_draft_free(&t->in.draft);
 	hf_arena_free(t->arena);
 	free(t->arena);
 	free(t);

@@ -189,6 +189,7 @@ leave_out(struct payload *p, const struct hf_fit_item *fit, struct hf_error *e)
 			item[n++] = p->in.item[i];
 	p->in.item = item;
 	p->in.n_item = n;
+	p->in.body = NULL; /* that is by index */
 	return 0;
 }
 

@@ -73,6 +73,7 @@ parse(const char *body, struct hf_turn_input *in, struct hf_refusal *r)
 static void
 release(struct hf_turn_input *in)
 {
+	hf_draft_free(&in->draft);
 	hf_arena_free(in->arena);
 	free(in->arena);
 }
@@ -295,6 +296,110 @@ test_history_header(void **state)
 	n_headers = 0;
 }
 
+/* What a provider of 'dialect' would be sent of the request. */
+static struct hf_buf
+payload(const struct hf_turn_input *in, enum hf_conf_dialect dialect)
+{
+	char url[] = "http://127.0.0.1:9", model[] = "x";
+	struct hf_conf_provider provider = { .dialect = dialect,
+		.base_url = url };
+	struct hf_conf_target target = { .provider = &provider,
+		.model = model };
+	struct hf_payload_input p = { .item = in->draft.item,
+		.n_item = in->draft.n,
+		.body = in->draft.body,
+		.target = &target };
+	struct hf_http_request rq;
+	struct hf_error e = { 0 };
+	struct hf_buf out;
+
+	assert_int_equal(hf_json_check(in->params, &p.params, NULL, NULL), 0);
+	hf_http_request_init(&rq);
+	assert_int_equal(hf_dialect(dialect)->build(&p, &rq, &e), 0);
+	out = rq.body;
+	hf_buf_init(&rq.body, HF_BUF_NOCAP);
+	hf_http_request_free(&rq);
+	return out;
+}
+
+/* Messages that stay in the request, as those of turns that are not stored do,
+ * are said to the provider as the copies of stored turns are. */
+static void
+test_messages_left_in_place(void **state)
+{
+	static const struct {
+		const char *messages;
+		unsigned left; /* how many stay in place */
+	} row[] = {
+		{ "{\"role\":\"user\",\"content\":\"hi\"}", 1 },
+		{ "{\"role\":\"system\",\"content\":\"be\"},"
+		  "{\"content\":\"\\\"a\\\"\\n\\u00e9\", \"role\" : \"user\"},"
+		  "{\"role\":\"assistant\",\"content\":\"b\"},"
+		  "{\"role\":\"user\",\"content\":\"\"}",
+		    4 },
+		/* Of what else a message says, only what is known and an
+		 * assistant's is passed on. */
+		{ "{\"role\":\"user\",\"content\":\"a\",\"name\":\"me\","
+		  "\"refusal\":\"no\",\"x\":[{\"content\":1}],"
+		  "\"tool_calls\":[1]},"
+		  "{\"role\":\"assistant\",\"content\":\"\","
+		  "\"refusal\":\"never\",\"audio\":null},"
+		  "{\"role\":\"assistant\",\"content\":\"c\","
+		  "\"refusal\":{\"a\":1},\"name\":7}",
+		    3 },
+		{ "{\"role\":\"user\",\"content\":[1],\"content\":\"last\"},"
+		  "{\"role\":\"user\",\"\\u0063ontent\":\"name\"}",
+		    2 },
+		/* Not in place: parts, calls, results. */
+		{ "{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+		  "\"text\":\"a\"}]},"
+		  "{\"role\":\"assistant\",\"content\":\"I do\","
+		  "\"tool_calls\":[{\"id\":\"i\",\"function\":"
+		  "{\"name\":\"f\",\"arguments\":\"{}\"}}]},"
+		  "{\"role\":\"tool\",\"tool_call_id\":\"i\","
+		  "\"content\":\"r\"},{\"role\":\"user\",\"content\":\"b\"}",
+		    2 },
+		/* Nothing is, when there is something to be repaired. */
+		{ "{\"role\":\"user\",\"content\":\"a\"},"
+		  "{\"role\":\"user\",\"content\":\"\\ud800\"}",
+		    0 },
+	};
+	static const enum hf_conf_dialect dialect[] = { HF_DIALECT_OPENAI,
+		HF_DIALECT_ANTHROPIC };
+	struct hf_turn_input in, copied;
+	struct hf_refusal r;
+	struct hf_buf a, b;
+	unsigned left;
+	char body[1024];
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(row); i++) {
+		snprintf(body, sizeof(body),
+		    "{\"model\":\"m\",\"messages\":[%s]}", row[i].messages);
+		assert_int_equal(parse(body, &in, &r), 0);
+		headers[0] = (struct hf_header){ "X-Session-Id", HF_STR("s") };
+		n_headers = 1;
+		assert_int_equal(parse(body, &copied, &r), 0);
+		n_headers = 0;
+		left = 0;
+		for (unsigned k = 0; k < in.draft.n; k++) {
+			left += in.draft.body[k].type != HF_JSON_NONE;
+			assert_int_equal(
+			    copied.draft.body[k].type, HF_JSON_NONE);
+		}
+		assert_int_equal(left, row[i].left);
+		for (size_t k = 0; k < hf_countof(dialect); k++) {
+			a = payload(&in, dialect[k]);
+			b = payload(&copied, dialect[k]);
+			assert_string_equal(a.data, b.data);
+			hf_buf_free(&a);
+			hf_buf_free(&b);
+		}
+		release(&in);
+		release(&copied);
+	}
+}
+
 int
 main(void)
 {
@@ -305,6 +410,7 @@ main(void)
 		cmocka_unit_test(test_assistant_variants),
 		cmocka_unit_test(test_session_names),
 		cmocka_unit_test(test_history_header),
+		cmocka_unit_test(test_messages_left_in_place),
 	};
 
 	return cmocka_run_group_tests_name(
