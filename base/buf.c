@@ -64,7 +64,7 @@ grow(struct hf_buf *b, size_t need)
 }
 
 char *
-hf_buf_reserve(struct hf_buf *b, size_t size)
+hf_buf_reserve_more(struct hf_buf *b, size_t size)
 {
 	char *p;
 
@@ -89,27 +89,6 @@ hf_buf_room(struct hf_buf *b, size_t size)
 		b->size -= size;
 		b->data[b->size] = '\0';
 	}
-}
-
-void
-hf_buf_put(struct hf_buf *b, const void *p, size_t size)
-{
-	char *to = hf_buf_reserve(b, size);
-
-	if (to != NULL && size > 0)
-		memcpy(to, p, size);
-}
-
-void
-hf_buf_puts(struct hf_buf *b, const char *z)
-{
-	hf_buf_put(b, z, strlen(z));
-}
-
-void
-hf_buf_putstr(struct hf_buf *b, struct hf_str s)
-{
-	hf_buf_put(b, s.p, s.size);
 }
 
 void

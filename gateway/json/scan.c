@@ -160,6 +160,18 @@ hf_json_next_element(struct hf_json arr, size_t *pos, struct hf_json *value)
 	return true;
 }
 
+unsigned
+hf_json_count(struct hf_json arr, unsigned most)
+{
+	unsigned n = 0;
+	size_t pos = 0;
+
+	if (arr.node != NULL && arr.type == HF_JSON_ARRAY)
+		while (n < most && next_node(arr, &pos) != NULL)
+			n++;
+	return n;
+}
+
 bool
 hf_json_next_member(
     struct hf_json obj, size_t *pos, struct hf_json *key, struct hf_json *value)
@@ -194,27 +206,35 @@ hf_json_next_member(
 
 /* Whether the raw key (with quotes) is 'z'. */
 static inline bool
-raw_key_is(struct hf_str raw, bool plain, const char *z, size_t size)
+raw_key_is(struct hf_str raw, bool plain, struct hf_str z)
 {
 	if (plain)
-		return raw.size == size + 2 && memcmp(raw.p + 1, z, size) == 0;
+		return raw.size == z.size + 2 &&
+		    memcmp(raw.p + 1, z.p, z.size) == 0;
 	return hf_json_string_is(
-	    (struct hf_json){ .type = HF_JSON_STRING, .raw = raw }, z);
+	    (struct hf_json){ .type = HF_JSON_STRING, .raw = raw }, z.p);
 }
 
-static struct hf_json
-get_mapped(struct hf_json obj, const char *key)
+static inline void
+get_mapped(struct hf_json obj, const struct hf_str *key, unsigned n,
+    struct hf_json *out)
 {
 	const struct hf_json_node *end = obj.node + obj.node->skip;
-	const struct hf_json_node *k, *found = NULL;
 	const char *base = obj.raw.p - obj.node->at;
-	size_t size = strlen(key);
 
-	for (k = obj.node + 1; k < end; k += 1 + k[1].skip)
-		if (raw_key_is((struct hf_str){ base + k->at, k->size },
-			k->plain, key, size))
-			found = k + 1;
-	return found == NULL ? absent : at_node(obj, found);
+	for (const struct hf_json_node *k = obj.node + 1; k < end;
+	     k += 1 + k[1].skip)
+		for (unsigned i = 0; i < n; i++) {
+			/* Most are told apart by their size. */
+			if (k->plain && k->size != key[i].size + 2)
+				continue;
+			if (!raw_key_is(
+				(struct hf_str){ base + k->at, k->size },
+				k->plain, key[i]))
+				continue;
+			out[i] = at_node(obj, k + 1);
+			break;
+		}
 }
 
 /* The same walk as hf_json_next_member()'s, for those who go over a whole
@@ -241,26 +261,46 @@ next_raw(const char *p, const char *end, struct hf_str *key, bool *plain,
 	return p;
 }
 
-struct hf_json
-hf_json_get(struct hf_json obj, const char *key)
+static inline void
+get_all(struct hf_json obj, const struct hf_str *key, unsigned n,
+    struct hf_json *out)
 {
 	const char *p = obj.raw.p, *end;
-	struct hf_json found = absent;
 	struct hf_str k, v;
-	size_t n = strlen(key);
 	bool plain;
 
-	if (obj.node != NULL && obj.type == HF_JSON_OBJECT)
-		return get_mapped(obj, key);
+	for (unsigned i = 0; i < n; i++)
+		out[i] = absent;
 	if (obj.type != HF_JSON_OBJECT || obj.raw.size < 2)
-		return absent;
+		return;
+	if (obj.node != NULL) {
+		get_mapped(obj, key, n, out);
+		return;
+	}
 	end = p + obj.raw.size;
 	p++;
 	while ((p = next_raw(p, end, &k, &plain, &v)) != NULL)
-		if (raw_key_is(k, plain, key, n))
-			found =
-			    (struct hf_json){ .type = type_at(v.p), .raw = v };
+		for (unsigned i = 0; i < n; i++)
+			if (raw_key_is(k, plain, key[i]))
+				out[i] = (struct hf_json){ .type = type_at(v.p),
+					.raw = v };
+}
+
+struct hf_json
+hf_json_get(struct hf_json obj, const char *key)
+{
+	const struct hf_str k = hf_str(key);
+	struct hf_json found;
+
+	get_all(obj, &k, 1, &found);
 	return found;
+}
+
+void
+hf_json_get_all(struct hf_json obj, const struct hf_str *key, unsigned n,
+    struct hf_json *out)
+{
+	get_all(obj, key, n, out);
 }
 
 static struct hf_json

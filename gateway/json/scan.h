@@ -83,10 +83,15 @@ bool hf_json_next_member(struct hf_json obj, size_t *pos, struct hf_json *key,
     struct hf_json *value);
 bool hf_json_next_element(
     struct hf_json arr, size_t *pos, struct hf_json *value);
+/* Elements of an array, up to 'most'; 0 if it is not mapped. */
+unsigned hf_json_count(struct hf_json arr, unsigned most);
 
 /* Member by (decoded) key; the last one wins, as in most parsers; type NONE
  * when absent or when 'obj' is not an object. */
 struct hf_json hf_json_get(struct hf_json obj, const char *key);
+/* The same for several keys in one walk; out[i] is for key[i]. */
+void hf_json_get_all(struct hf_json obj, const struct hf_str *key, unsigned n,
+    struct hf_json *out);
 /* Path of keys: hf_json_path(v, "choices", "0", NULL); digits index arrays.*/
 struct hf_json hf_json_path(struct hf_json v, ...) __attribute__((sentinel));
 bool hf_json_key_is(struct hf_json key, const char *z);

@@ -91,14 +91,14 @@ put_said(struct writer *w, const struct hf_said *s)
 {
 	bool user = s->role != HF_ROLE_ASSISTANT;
 	enum hf_role role = user ? HF_ROLE_USER : HF_ROLE_ASSISTANT;
-	struct hf_json content = hf_json_get(s->body, "content"), text;
+	struct hf_json content = s->content, text;
 	bool note = s->role == HF_ROLE_SYSTEM || s->role == HF_ROLE_DEVELOPER;
 	size_t pos = 0;
 
 	while (hf_content_next(content, &pos, &text))
 		put_text(w, role, note ? NOTE : "", text);
 	if (!user)
-		put_text(w, role, "", hf_json_get(s->body, "refusal"));
+		put_text(w, role, "", s->refusal);
 }
 
 /* The answer that is to be gone on with; its last text may not end in white
@@ -106,7 +106,7 @@ put_said(struct writer *w, const struct hf_said *s)
 static void
 put_partial(struct writer *w, const struct hf_said *s)
 {
-	struct hf_json content = hf_json_get(s->body, "content"), text;
+	struct hf_json content = s->content, text;
 	struct hf_json last = { 0 };
 	size_t pos = 0;
 
@@ -150,7 +150,7 @@ put_input(struct hf_buf *b, struct hf_json args)
 static void
 put_call(struct writer *w, const struct hf_said *s)
 {
-	struct hf_json name = hf_json_get(s->body, "name");
+	struct hf_json name = s->name;
 
 	begin_block(w, HF_ROLE_ASSISTANT);
 	hf_buf_puts(w->b, "{\"type\":\"tool_use\",\"id\":\"");
@@ -159,7 +159,7 @@ put_call(struct writer *w, const struct hf_said *s)
 	hf_buf_putstr(
 	    w->b, name.type == HF_JSON_STRING ? name.raw : HF_STR("\"\""));
 	hf_buf_puts(w->b, ",\"input\":");
-	put_input(w->b, hf_json_get(s->body, "arguments"));
+	put_input(w->b, s->arguments);
 	hf_buf_putc(w->b, '}');
 }
 
@@ -202,7 +202,7 @@ put_result(struct writer *w, const struct hf_said *s)
 		    ",\"content\":\"" HF_NO_RESULT "\","
 		    "\"is_error\":true");
 	else
-		put_result_content(w->b, hf_json_get(s->body, "content"));
+		put_result_content(w->b, s->content);
 	hf_buf_putc(w->b, '}');
 }
 
@@ -277,8 +277,7 @@ put_system(
 
 	for (i = 0; i < l->n && l->line[i].lead; i++) {
 		pos = 0;
-		while (hf_content_next(
-		    hf_json_get(l->line[i].body, "content"), &pos, &text))
+		while (hf_content_next(l->line[i].content, &pos, &text))
 			if (!hf_text_blank(text))
 				put_system_block(b, text.raw, &any);
 	}

@@ -108,7 +108,7 @@ put_called(struct hf_buf *b, const struct hf_said_list *l)
 	for (i = 0; i < l->n && n < hf_countof(seen); i++) {
 		if (l->line[i].kind != HF_SAID_CALL)
 			continue;
-		name = hf_json_get(l->line[i].body, "name").raw;
+		name = l->line[i].name.raw;
 		for (k = 0; k < n && !hf_str_eq(seen[k], name); k++)
 			;
 		if (k < n || name.size <= 2)

@@ -222,9 +222,18 @@ pair(struct maker *m, struct hf_error *e)
 static struct hf_said *
 add(struct maker *m, enum hf_said_kind kind, const struct entry *en)
 {
+	static const struct hf_str key[] = { HF_STR("content"),
+		HF_STR("refusal"), HF_STR("name"), HF_STR("arguments") };
 	struct hf_said *s = &m->out->line[m->out->n++];
+	struct hf_json v[hf_countof(key)] HF_UNINIT;
 
-	*s = (struct hf_said){ .kind = kind, .body = en->body };
+	hf_json_get_all(en->body, key, hf_countof(key), v);
+	*s = (struct hf_said){ .kind = kind,
+		.body = en->body,
+		.content = v[0],
+		.refusal = v[1],
+		.name = v[2],
+		.arguments = v[3] };
 	s->role = kind == HF_SAID_RESULT ? HF_ROLE_TOOL :
 	    kind == HF_SAID_CALL	 ? HF_ROLE_ASSISTANT :
 					   en->item->role;
@@ -263,7 +272,7 @@ add_calls(struct maker *m, uint32_t i)
 		s = add(m, HF_SAID_RESULT, res != NULL ? res : &en[k]);
 		s->id = en[k].id;
 		if (res == NULL)
-			s->body = (struct hf_json){ 0 };
+			s->body = s->content = (struct hf_json){ 0 };
 	}
 	return end - i;
 }
@@ -303,20 +312,23 @@ order(struct maker *m)
 }
 
 static int
-allocate(struct maker *m, unsigned n_item, struct hf_error *e)
+allocate(struct maker *m, const struct hf_payload_input *in, struct hf_error *e)
 {
+	unsigned n_item = in->n_item, n_other = 0;
 	uint32_t size = 16;
 
-	while (size < n_item && size < (UINT32_C(1) << 30))
+	for (unsigned i = 0; i < n_item; i++)
+		n_other += in->item[i].kind != HF_ITEM_MESSAGE;
+	while (size < n_other && size < (UINT32_C(1) << 30))
 		size *= 2;
 	m->mask = size - 1;
 	m->bucket = hf_arena_bytes(m->a, size * sizeof(*m->bucket));
 	m->entry = hf_arena_bytes(m->a, n_item * sizeof(*m->entry) + 1);
-	m->name = hf_arena_bytes(m->a, n_item * sizeof(*m->name) + 1);
+	m->name = hf_arena_bytes(m->a, n_other * sizeof(*m->name) + 1);
 	/* Each call brings a result, and every item is at most one line.  All
 	 * of them are written whole before they are read. */
 	m->out->line = hf_arena_bytes(
-	    m->a, (size_t)n_item * 2 * sizeof(*m->out->line) + 1);
+	    m->a, ((size_t)n_item + n_other) * sizeof(*m->out->line) + 1);
 	if (m->bucket == NULL || m->entry == NULL || m->name == NULL ||
 	    m->out->line == NULL)
 		return hf_fail(e, HF_ENOMEM, "history of %u items", n_item);
@@ -334,7 +346,7 @@ hf_said_make(struct hf_said_list *out, const struct hf_payload_input *in,
 	*out = (struct hf_said_list){ 0 };
 	hf_arena_init(&out->arena, 0);
 	hf_buf_init(&m.scratch, HF_BUF_NOCAP);
-	rc = allocate(&m, in->n_item, e);
+	rc = allocate(&m, in, e);
 	if (rc == 0)
 		rc = read_bodies(&m, in, e);
 	if (rc == 0)
@@ -369,7 +381,7 @@ hf_history_links(
 	hf_buf_init(&m.scratch, HF_BUF_NOCAP);
 	for (unsigned i = 0; i < n; i++)
 		call[i] = NONE;
-	rc = allocate(&m, n, e);
+	rc = allocate(&m, &in, e);
 	if (rc == 0)
 		rc = read_bodies(&m, &in, e);
 	if (rc == 0)

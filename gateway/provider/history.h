@@ -21,7 +21,9 @@ struct hf_said {
 	bool joined;	     /* a call that belongs to the same assistant
 			      * message as the line before it */
 	struct hf_json body; /* NONE: a result that nobody gave */
-	struct hf_str id;    /* calls and results: of [A-Za-z0-9_-] */
+	/* Members of the body; NONE: it has none. */
+	struct hf_json content, refusal, name, arguments;
+	struct hf_str id; /* calls and results: of [A-Za-z0-9_-] */
 };
 
 struct hf_said_list {

@@ -95,9 +95,9 @@ put_member(struct hf_buf *b, const char *name, struct hf_json v)
 static void
 put_said(struct hf_buf *b, const struct hf_said *s)
 {
-	struct hf_json content = hf_json_get(s->body, "content");
-	struct hf_json refusal = hf_json_get(s->body, "refusal");
-	struct hf_json name = hf_json_get(s->body, "name");
+	struct hf_json content = s->content;
+	struct hf_json refusal = s->refusal;
+	struct hf_json name = s->name;
 
 	if (s->role != HF_ROLE_ASSISTANT || hf_text_blank(refusal)) {
 		put_content(b, content);
@@ -114,8 +114,8 @@ put_said(struct hf_buf *b, const struct hf_said *s)
 static void
 put_call(struct hf_buf *b, const struct hf_said *s)
 {
-	struct hf_json name = hf_json_get(s->body, "name");
-	struct hf_json args = hf_json_get(s->body, "arguments");
+	struct hf_json name = s->name;
+	struct hf_json args = s->arguments;
 
 	hf_buf_puts(b, "{\"id\":\"");
 	hf_buf_putstr(b, s->id);
@@ -148,9 +148,8 @@ put_calls(struct hf_buf *b, const struct hf_said_list *l, unsigned i)
 static bool
 is_empty(const struct hf_said *s)
 {
-	return hf_content_empty(hf_json_get(s->body, "content"), false) &&
-	    (s->role != HF_ROLE_ASSISTANT ||
-		hf_text_blank(hf_json_get(s->body, "refusal")));
+	return hf_content_empty(s->content, false) &&
+	    (s->role != HF_ROLE_ASSISTANT || hf_text_blank(s->refusal));
 }
 
 /* In the message that is to be gone on with. */
@@ -187,7 +186,7 @@ put_message(struct hf_buf *b, const struct hf_said_list *l, unsigned i,
 		if (s->body.type == HF_JSON_NONE)
 			hf_buf_puts(b, "\"" HF_NO_RESULT "\"");
 		else
-			put_content(b, hf_json_get(s->body, "content"));
+			put_content(b, s->content);
 		i++;
 	} else if (s->kind == HF_SAID_CALL) {
 		hf_buf_puts(b, ",\"content\":null");

@@ -154,8 +154,8 @@ hf_prefill_check(const struct hf_payload_input *in,
 	if (why == NULL &&
 	    (last == NULL || last->kind != HF_SAID_MESSAGE ||
 		last->role != HF_ROLE_ASSISTANT ||
-		hf_content_empty(hf_json_get(last->body, "content"), true) ||
-		!hf_text_blank(hf_json_get(last->body, "refusal"))))
+		hf_content_empty(last->content, true) ||
+		!hf_text_blank(last->refusal)))
 		why = "the history does not end with an answer's text";
 	if (why == NULL)
 		return 0;

@@ -11,6 +11,7 @@
 
 #define ARENA_MAX ((size_t)512 * 1024 * 1024)
 #define PINNED_MAX 64 /* items of a request */
+#define ROOM_MAX 512  /* messages that room is made for at once */
 
 /* The draft's errors begin with a place inside the message. */
 static int
@@ -92,29 +93,54 @@ says_nothing(struct hf_json content, struct hf_json refusal)
 		!hf_json_next_element(content, &pos, &part));
 }
 
+/* The members of a message that mean something. */
+enum member {
+	ROLE,
+	CONTENT,
+	NAME,
+	REFUSAL,
+	TOOL_CALLS,
+	TOOL_CALL_ID,
+	PINNED,
+	N_MEMBER
+};
+
+static void
+get_members(struct hf_json m, struct hf_json v[N_MEMBER])
+{
+	static const struct hf_str key[N_MEMBER] = {
+		[ROLE] = HF_STR("role"),
+		[CONTENT] = HF_STR("content"),
+		[NAME] = HF_STR("name"),
+		[REFUSAL] = HF_STR("refusal"),
+		[TOOL_CALLS] = HF_STR("tool_calls"),
+		[TOOL_CALL_ID] = HF_STR("tool_call_id"),
+		[PINNED] = HF_STR("pinned"),
+	};
+
+	hf_json_get_all(m, key, N_MEMBER, v);
+}
+
 /* What is not stored may stay where it is, unless something in it is to be
  * repaired. */
 static int
 add_message(struct hf_turn_input *in, enum hf_role role, struct hf_json m,
-    struct hf_json refusal, struct hf_error *e)
+    const struct hf_json v[N_MEMBER], struct hf_error *e)
 {
-	struct hf_json content = hf_json_get(m, "content");
+	static const struct hf_json none;
 
 	if (in->draft.no_norm && in->repairs == 0 && m.node != NULL &&
-	    content.type == HF_JSON_STRING)
+	    v[CONTENT].type == HF_JSON_STRING)
 		return hf_draft_refer(&in->draft, role, m, e);
-	return hf_draft_message(&in->draft, role, HF_ORIGIN_CLIENT, content,
-	    hf_json_get(m, "name"), refusal, e);
+	return hf_draft_message(&in->draft, role, HF_ORIGIN_CLIENT, v[CONTENT],
+	    v[NAME], role == HF_ROLE_ASSISTANT ? v[REFUSAL] : none, e);
 }
 
 static int
 read_assistant(struct hf_turn_input *in, unsigned n, struct hf_json m,
-    struct hf_refusal *r)
+    const struct hf_json v[N_MEMBER], struct hf_refusal *r)
 {
-	struct hf_json content = hf_json_get(m, "content");
-	struct hf_json refusal = hf_json_get(m, "refusal");
-	struct hf_json calls = hf_json_get(m, "tool_calls");
-	struct hf_json first;
+	struct hf_json calls = v[TOOL_CALLS], first;
 	struct hf_error e = { 0 };
 	size_t pos = 0;
 	bool any = hf_json_next_element(calls, &pos, &first);
@@ -122,15 +148,14 @@ read_assistant(struct hf_turn_input *in, unsigned n, struct hf_json m,
 	if (calls.type != HF_JSON_NONE && calls.type != HF_JSON_NULL &&
 	    calls.type != HF_JSON_ARRAY)
 		return missing(r, n, "tool_calls", "an array");
-	if ((!any || !says_nothing(content, refusal)) &&
-	    add_message(in, HF_ROLE_ASSISTANT, m, refusal, &e) < 0)
+	if ((!any || !says_nothing(v[CONTENT], v[REFUSAL])) &&
+	    add_message(in, HF_ROLE_ASSISTANT, m, v, &e) < 0)
 		return bad_message(r, n, &e);
 	return any ? read_calls(&in->draft, n, calls, r) : 0;
 }
 
-static int
-read_message(struct hf_turn_input *in, unsigned n, struct hf_json m,
-    struct hf_refusal *r)
+static bool
+read_role(struct hf_json v, enum hf_role *role)
 {
 	static const struct {
 		const char *name;
@@ -142,42 +167,49 @@ read_message(struct hf_turn_input *in, unsigned n, struct hf_json m,
 		{ "tool", HF_ROLE_TOOL },
 		{ "developer", HF_ROLE_DEVELOPER },
 	};
-	struct hf_json role, content, id;
+
+	for (size_t i = 0; i < hf_countof(roles); i++)
+		if (hf_json_string_is(v, roles[i].name)) {
+			*role = roles[i].role;
+			return true;
+		}
+	return false;
+}
+
+static int
+read_said(struct hf_turn_input *in, unsigned n, struct hf_json m,
+    const struct hf_json v[N_MEMBER], struct hf_refusal *r)
+{
 	struct hf_error e = { 0 };
-	size_t i = 0;
+	enum hf_role role;
 	int rc;
 
-	role = hf_json_get(m, "role");
-	content = hf_json_get(m, "content");
-	id = hf_json_get(m, "tool_call_id");
-	while (i < hf_countof(roles) && !hf_json_string_is(role, roles[i].name))
-		i++;
-	if (m.type != HF_JSON_OBJECT || i == hf_countof(roles))
+	if (!read_role(v[ROLE], &role))
 		return missing(r, n, "role",
 		    "one of user, assistant, system, "
 		    "developer, tool");
-	if (roles[i].role == HF_ROLE_ASSISTANT)
-		return read_assistant(in, n, m, r);
-	if (content.type != HF_JSON_STRING && content.type != HF_JSON_ARRAY)
+	if (role == HF_ROLE_ASSISTANT)
+		return read_assistant(in, n, m, v, r);
+	if (v[CONTENT].type != HF_JSON_STRING &&
+	    v[CONTENT].type != HF_JSON_ARRAY)
 		return missing(
 		    r, n, "content", "a string or an array of parts");
-	if (roles[i].role == HF_ROLE_TOOL) {
-		if (id.type != HF_JSON_STRING)
+	if (role == HF_ROLE_TOOL) {
+		if (v[TOOL_CALL_ID].type != HF_JSON_STRING)
 			return missing(r, n, "tool_call_id", "a string");
-		rc = hf_draft_tool_result(&in->draft, id, content, &e);
+		rc = hf_draft_tool_result(
+		    &in->draft, v[TOOL_CALL_ID], v[CONTENT], &e);
 	} else {
-		rc = add_message(
-		    in, roles[i].role, m, (struct hf_json){ 0 }, &e);
+		rc = add_message(in, role, m, v, &e);
 	}
 	return rc < 0 ? bad_message(r, n, &e) : 0;
 }
 
 /* A message that no target may be told the conversation without. */
 static int
-read_pin(struct hf_draft *d, unsigned n, unsigned from, struct hf_json m,
+read_pin(struct hf_draft *d, unsigned n, unsigned from, struct hf_json pinned,
     struct hf_refusal *r)
 {
-	struct hf_json pinned = hf_json_get(m, "pinned");
 	struct hf_error e = { 0 };
 
 	if (pinned.type == HF_JSON_NONE || pinned.type == HF_JSON_NULL ||
@@ -193,12 +225,25 @@ read_pin(struct hf_draft *d, unsigned n, unsigned from, struct hf_json m,
 }
 
 static int
+read_message(struct hf_turn_input *in, unsigned n, struct hf_json m,
+    struct hf_refusal *r)
+{
+	struct hf_json v[N_MEMBER] HF_UNINIT;
+	unsigned from = in->draft.n;
+	int rc;
+
+	get_members(m, v);
+	rc = read_said(in, n, m, v, r);
+	return rc == 0 ? read_pin(&in->draft, n, from, v[PINNED], r) : rc;
+}
+
+static int
 read_messages(const struct hf_conf *conf, struct hf_turn_input *in,
     struct hf_json body, struct hf_refusal *r)
 {
 	struct hf_json list = hf_json_get(body, "messages"), m;
 	size_t pos = 0;
-	unsigned n = 0, from;
+	unsigned n = 0;
 	int rc;
 
 	in->draft.no_norm = !hf_turn_is_durable(conf, in);
@@ -208,14 +253,11 @@ read_messages(const struct hf_conf *conf, struct hf_turn_input *in,
 	if (list.type != HF_JSON_ARRAY)
 		return hf_refuse(r, 400, "invalid_type", "messages",
 		    "messages: expected an array");
+	hf_draft_room(&in->draft, hf_json_count(list, ROOM_MAX));
 	while (hf_json_next_element(list, &pos, &m)) {
-		from = in->draft.n;
-		rc = read_message(in, n, m, r);
-		if (rc == 0)
-			rc = read_pin(&in->draft, n, from, m, r);
+		rc = read_message(in, n++, m, r);
 		if (rc != 0)
 			return rc;
-		n++;
 	}
 	if (n == 0)
 		return hf_refuse(r, 400, "empty_array", "messages",

@@ -20,9 +20,8 @@ hf_draft_free(struct hf_draft *d)
 }
 
 static bool
-grow(struct hf_draft *d)
+grow(struct hf_draft *d, unsigned cap)
 {
-	unsigned cap = d->cap == 0 ? 8 : d->cap * 2;
 	struct hf_item *item = hf_arena_bytes(d->arena, cap * sizeof(*item));
 	struct hf_str *norm = hf_arena_bytes(d->arena, cap * sizeof(*norm));
 	struct hf_json *body = hf_arena_bytes(d->arena, cap * sizeof(*body));
@@ -41,13 +40,21 @@ grow(struct hf_draft *d)
 	return true;
 }
 
+void
+hf_draft_room(struct hf_draft *d, unsigned n)
+{
+	/* What fails here is tried again when an item is added. */
+	if (n > d->cap)
+		(void)grow(d, n);
+}
+
 static struct hf_item *
 add(struct hf_draft *d, enum hf_item_kind kind, enum hf_role role,
     enum hf_origin origin)
 {
 	struct hf_item *item;
 
-	if (d->n == d->cap && !grow(d))
+	if (d->n == d->cap && !grow(d, d->cap == 0 ? 8 : d->cap * 2))
 		return NULL;
 	d->body[d->n] = (struct hf_json){ 0 };
 	item = &d->item[d->n];

@@ -33,6 +33,8 @@ struct hf_draft {
 };
 
 void hf_draft_init(struct hf_draft *d, struct hf_arena *a);
+/* Room for so many, if it is known. */
+void hf_draft_room(struct hf_draft *d, unsigned n);
 /* The map; all else is the arena's. */
 void hf_draft_free(struct hf_draft *d);
 

@@ -479,6 +479,39 @@ test_map(void **state)
 	hf_buf_free(&text);
 }
 
+/* Several keys in one walk are each what they are alone, mapped or not. */
+static void
+test_get_all(void **state)
+{
+	static const char *const text[] = { "{}", "[1]", "7",
+		"{\"a\":1,\"bc\":[{\"a\":2}],\"a\":{\"bc\":3},\"d\":null}",
+		"{\"\\u0061\":1,\"b\\u0063\":\"x\",\"\":true}",
+		"{ \"bc\" : 1 , \"ab\" : 2 , \"a\\\"\" : 3 , \"bc\" : 4 }" };
+	static const struct hf_str key[] = { HF_STR("a"), HF_STR("bc"),
+		HF_STR("d"), HF_STR(""), HF_STR("a\"") };
+	struct hf_json v, out[hf_countof(key)];
+	struct hf_json_map map = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * hf_countof(text); i++) {
+		hf_json_map_reset(&map);
+		assert_int_equal(hf_json_check_map(hf_str(text[i / 2]), &v,
+				     NULL, i % 2 == 0 ? &map : NULL, NULL),
+		    0);
+		hf_json_get_all(v, key, hf_countof(key), out);
+		for (size_t k = 0; k < hf_countof(key); k++)
+			expect_same(out[k], hf_json_get(v, key[k].p));
+	}
+	assert_int_equal(
+	    hf_json_check_map(HF_STR("[1,[2,3],{}]"), &v, NULL, &map, NULL), 0);
+	hf_json_remap(&v, &map, map.n - 6);
+	assert_int_equal(hf_json_count(v, 10), 3);
+	assert_int_equal(hf_json_count(v, 2), 2);
+	v.node = NULL;
+	assert_int_equal(hf_json_count(v, 10), 0);
+	hf_json_map_free(&map);
+}
+
 /* A text with more values than a map may hold is read without one. */
 static void
 test_map_bound(void **state)
@@ -787,6 +820,7 @@ main(void)
 		cmocka_unit_test(test_position),
 		cmocka_unit_test(test_spans),
 		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_get_all),
 		cmocka_unit_test(test_map_bound),
 		cmocka_unit_test(test_iterate),
 		cmocka_unit_test(test_strings),
