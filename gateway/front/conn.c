@@ -320,6 +320,7 @@ hf_conn_next(struct hf_conn *c)
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
 	c->sink = NULL;
+	c->last_size = c->head_size + (size_t)c->body_seen;
 	enter(c, HF_CONN_IDLE);
 	if (evbuffer_get_length(in) > 0) {
 		begin_head(c);

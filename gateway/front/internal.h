@@ -76,6 +76,7 @@ struct hf_conn {
 	struct hf_http_head *head; /* of the request being read */
 	size_t head_size;	   /* bytes of it, as they came */
 	int64_t body_seen;	   /* bytes of its body */
+	size_t last_size;	   /* bytes of the request before it */
 	struct hf_sink *sink;	   /* BUSY: its request */
 	bool loopback;
 	bool hung; /* the client sent FIN or RST */

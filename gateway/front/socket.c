@@ -107,6 +107,16 @@ hf_conn_push(struct hf_conn *c)
 
 /* --- reading --- */
 
+/* What a request begins with: as much as the one before it had, where there is
+ * room anyway, since a conversation grows by little. */
+static size_t
+first_appetite(const struct hf_conn *c)
+{
+	size_t most = READ_FIRST + (hf_held(c) ? c->last_size : 0);
+
+	return most > READ_MOST ? READ_MOST : most;
+}
+
 /* How much to ask the kernel for: the rest of the body, so that it comes in
  * one piece and what follows it stays in the kernel. */
 static size_t
@@ -115,7 +125,7 @@ appetite(const struct hf_conn *c)
 	int64_t left;
 
 	if (c->phase != HF_CONN_BODY || c->head->status != 0)
-		return READ_FIRST;
+		return first_appetite(c);
 	left = c->head->body_size - c->body_seen;
 	if (left <= 0)
 		return READ_FIRST;

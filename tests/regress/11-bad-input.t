@@ -418,6 +418,21 @@ def pipelined(t):
     alive(t, d, before)
 
 
+@tap.case("so are long ones, with a short one behind each")
+def pipelined_long(t):
+    d = fresh()
+    before = d.workers()
+    with client.Connection(d.addr) as c:
+        for size in (30000, 50000, 9, 70001, 200000, 300000):
+            # The next one is read with what the last one's size suggests.
+            said = "%d " % size + "a" * size
+            body = json.dumps(client.body_of(said)).encode()
+            c.send(post(["Host: a"], body) + SMUGGLED)
+            t.eq(c.response("POST").text, "heard 1: " + said, str(size))
+            t.eq(c.response().status, 200, "the one behind it")
+    alive(t, d, before)
+
+
 @tap.case("HTTP/1.0 is served, plain and streamed")
 def http10(t):
     d = fresh()
