@@ -580,6 +580,7 @@ hf_chat_serve(struct hf_turn_env *env, struct hf_req *rq, struct hf_sink *sink)
 	resume(c, &in, rq->resumed);
 	c->turn = hf_turn_start(env, &in, &chat_surface, c);
 	hf_sink_watch(sink, on_gone, on_drained, c);
+	hf_turn_go(c->turn);
 }
 
 int

@@ -7,6 +7,10 @@
 
 #include "base/clock.h"
 
+/* Of a payload that is sent before others are read, since it would have left
+ * the processor's caches afterwards.  Smaller ones are better sent in a row. */
+#define PUSH_SIZE (16 * 1024)
+
 /* Before a call: what the last one said is forgotten, but for the text that
  * the client has. */
 static void
@@ -61,6 +65,8 @@ call_with(struct hf_turn *t, struct payload *p, bool loaded)
 	if (rc == 0 && !p->fit.too_small) {
 		attempt_start(t, t->n_attempt, t->target, p, &t->attempt);
 		turn_move(t, TURN_CALLING);
+		if (t->attempt->bytes_out >= PUSH_SIZE)
+			hf_upstream_push(t->env->upstream);
 		return;
 	}
 	hf_target_end(

@@ -310,7 +310,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
     const struct hf_surface *surface, void *arg)
 {
 	struct hf_turn *t = hf_xcalloc(1, sizeof(*t));
-	struct timeval tv = { 0, 0 };
+	struct timeval tv;
 	int64_t left;
 
 	t->env = env;
@@ -353,7 +353,6 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	hf_count(env->shm, HF_C_turns_in_flight, 1);
 	if (!t->durable)
 		hf_count(env->shm, HF_C_turns_stateless, 1);
-	evtimer_add(t->later, &tv);
 	left = t->deadline_us - hf_now_us();
 	if (left < 0)
 		left = 0;
@@ -361,6 +360,12 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	tv.tv_usec = left % 1000000;
 	evtimer_add(t->timer, &tv);
 	return t;
+}
+
+void
+hf_turn_go(struct hf_turn *t)
+{
+	on_later(-1, 0, t);
 }
 
 void

@@ -168,6 +168,9 @@ hf_turn_is_durable(const struct hf_conf *conf, const struct hf_turn_input *in)
 struct hf_turn *hf_turn_start(struct hf_turn_env *env,
     const struct hf_turn_input *in, const struct hf_surface *surface,
     void *arg);
+/* Its first step, once: as soon as the surface is ready to hear of the end,
+ * while the request is still in the processor's caches. */
+void hf_turn_go(struct hf_turn *t);
 /* The client left, and was given that much: the surface is gone after this. */
 void hf_turn_client_gone(struct hf_turn *t, const struct hf_delivered *d);
 /* The client's backlog has shrunk. */

@@ -83,6 +83,8 @@ struct hf_upstream {
 	struct hf_upstream_url url[8];
 	unsigned next_url; /* to be overwritten */
 	unsigned depth;	   /* > 0: inside libcurl */
+	unsigned telling;  /* > 0: inside a 'done' */
+	bool due;	   /* libcurl's timer is to fire at once */
 	bool closing;
 };
 
@@ -100,6 +102,8 @@ int hf_upstream_loop_init(struct hf_upstream *u, struct hf_error *e);
 void hf_upstream_loop_free(struct hf_upstream *u);
 /* After any call into libcurl that may have finished transfers. */
 void hf_upstream_collect(struct hf_upstream *u);
+/* What libcurl wants to be done now, if anything. */
+void hf_upstream_now(struct hf_upstream *u);
 int hf_upstream_close_socket(void *upstream, curl_socket_t fd);
 
 /* result.c: pure. */

@@ -118,6 +118,13 @@ timer_due(evutil_socket_t fd, short what, void *arg)
 	action(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
+void
+hf_upstream_now(struct hf_upstream *u)
+{
+	if (u->due)
+		action(u, CURL_SOCKET_TIMEOUT, 0);
+}
+
 static int
 timer_changed(CURLM *multi, long ms, void *arg)
 {
@@ -125,6 +132,7 @@ timer_changed(CURLM *multi, long ms, void *arg)
 	struct timeval tv = { ms / 1000, (ms % 1000) * 1000 };
 
 	(void)multi;
+	u->due = ms == 0;
 	if (ms < 0)
 		evtimer_del(&u->timer);
 	else

@@ -423,7 +423,9 @@ hf_call_finished(struct hf_call *c, CURLcode rc)
 	hf_call_classify(c, rc, &r);
 	call_dead(c);
 	/* A new call may start from here; this one ends right after. */
+	u->telling++;
 	ops->done(arg, &r);
+	u->telling--;
 	if (!u->closing)
 		event_active(u->work, 0, 0);
 }
@@ -458,14 +460,10 @@ resume(struct hf_call *c)
 }
 
 static void
-work(evutil_socket_t fd, short what, void *arg)
+do_tasks(struct hf_upstream *u)
 {
-	struct hf_upstream *u = arg;
 	struct hf_call *c;
 
-	(void)fd;
-	(void)what;
-	hf_upstream_reap(u);
 	/* Callbacks may change the list: look again after each. */
 	while ((c = TAILQ_FIRST(&u->tasks)) != NULL) {
 		task_del(c);
@@ -475,4 +473,24 @@ work(evutil_socket_t fd, short what, void *arg)
 			resume(c);
 		hf_upstream_collect(u);
 	}
+}
+
+static void
+work(evutil_socket_t fd, short what, void *arg)
+{
+	struct hf_upstream *u = arg;
+
+	(void)fd;
+	(void)what;
+	hf_upstream_reap(u);
+	do_tasks(u);
+}
+
+void
+hf_upstream_push(struct hf_upstream *u)
+{
+	if (u->depth > 0 || u->telling > 0 || TAILQ_EMPTY(&u->tasks))
+		return;
+	do_tasks(u);
+	hf_upstream_now(u);
 }

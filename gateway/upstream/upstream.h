@@ -56,6 +56,10 @@ void hf_upstream_free(struct hf_upstream *u); /* cancels all */
 int hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
     int connect_ms, bool fresh, const struct hf_call_ops *ops, void *arg,
     struct hf_call **out, struct hf_error *e) HF_MUST_CHECK;
+/* Send at once what was started, where the loop would do it after others'
+ * events: the request is still in the processor's caches.  Callbacks of any
+ * call may run inside.  Nothing happens inside a callback. */
+void hf_upstream_push(struct hf_upstream *u);
 /* Close the connection now; no callback follows.  Allowed from inside the
  * call's own callbacks. */
 void hf_call_cancel(struct hf_call *c);

@@ -226,6 +226,12 @@ hf_upstream_start(struct hf_upstream *u, struct hf_http_request *rq,
 }
 
 void
+hf_upstream_push(struct hf_upstream *u)
+{
+	(void)u; /* the loop does it */
+}
+
+void
 hf_call_cancel(struct hf_call *c)
 {
 	if (c->running)
