@@ -2,7 +2,7 @@ noinst_LIBRARIES += libgateway.a
 libgateway_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(CURL_CFLAGS) \
 	$(JANSSON_CFLAGS) $(SODIUM_CFLAGS)
 libgateway_a_SOURCES = gateway/gateway.h
-GATEWAY_LIBS = libgateway.a $(EVENT_LIBS) $(CURL_LIBS) $(JANSSON_LIBS)
+GATEWAY_LIBS = libgateway.a $(EVENT_LIBS) $(JANSSON_LIBS)
 
 # json
 libgateway_a_SOURCES += gateway/json/bytes.h gateway/json/check.c \
@@ -26,7 +26,9 @@ libgateway_a_SOURCES += \
 
 # upstream
 libgateway_a_SOURCES += gateway/upstream/handle.c \
-	gateway/upstream/internal.h gateway/upstream/loop.c \
+	gateway/upstream/internal.h gateway/upstream/libcurl.c \
+	gateway/upstream/libcurl.def gateway/upstream/libcurl.h \
+	gateway/upstream/loop.c \
 	gateway/upstream/resolve.c gateway/upstream/resolve.h \
 	gateway/upstream/result.c gateway/upstream/sse.c \
 	gateway/upstream/sse.h gateway/upstream/upstream.c \

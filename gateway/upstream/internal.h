@@ -6,9 +6,9 @@
 
 #include <sys/queue.h>
 
-#include <curl/curl.h>
 #include <event2/event_struct.h>
 
+#include "gateway/upstream/libcurl.h"
 #include "gateway/upstream/resolve.h"
 #include "gateway/upstream/upstream.h"
 

@@ -36,10 +36,13 @@ int
 hf_upstream_new(
     struct hf_upstream **out, struct event_base *base, struct hf_error *e)
 {
-	struct hf_upstream *u = hf_xcalloc(1, sizeof(*u));
-	int rc;
+	struct hf_upstream *u;
+	int rc = hf_libcurl_load(e);
 
 	*out = NULL;
+	if (rc < 0)
+		return rc;
+	u = hf_xcalloc(1, sizeof(*u));
 	signal(SIGPIPE, SIG_IGN); /* CURLOPT_NOSIGNAL relies on it */
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	u->base = base;
