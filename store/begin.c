@@ -10,15 +10,23 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "store/history.h"
 #include "store/internal.h"
 #include "store/lease.h"
 #include "store/queue.h"
+
+/* A longer history would keep the others of its group waiting. */
+#define READ_ITEMS_MAX 64
+#define READ_BYTES_MAX ((size_t)256 * 1024)
 
 struct begin_job {
 	struct hf_job job;
 	struct hf_arena arena; /* owns everything in 'b' */
 	struct hf_begin b;
 	struct hf_begun out;
+	struct hf_seal_key key;	 /* OPEN */
+	struct hf_arena reading; /* owns 'history' */
+	struct hf_history history;
 	hf_begun_fn cb;
 	void *arg;
 };
@@ -189,6 +197,7 @@ open_turn(struct hf_writer *w, struct hf_session_row *s, struct begin_job *bj,
 		    "session %s: changed inside a "
 		    "transaction",
 		    s->public.s);
+	bj->key = s->key;
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_OPEN,
 		.session_row = s->id,
 		.turn_row = t.id,
@@ -356,6 +365,7 @@ open_granted(struct hf_writer *w, struct begin_job *bj, struct hf_error *e)
 	    hf_wall_us());
 	if (rc < 0)
 		return rc;
+	bj->key = s.key;
 	bj->out = (struct hf_begun){ .result = HF_BEGIN_OPEN,
 		.session_row = s.id,
 		.turn_row = t.id,
@@ -450,6 +460,22 @@ run_begin(struct hf_writer *w, struct hf_job *j, struct hf_error *e)
 	return open_turn(w, &s, bj, e);
 }
 
+/* --- after the commit -------------------------------------------------- */
+
+static void
+read_begun(struct hf_writer *w, struct hf_job *j)
+{
+	struct begin_job *bj = hf_container_of(j, struct begin_job, job);
+	struct hf_error ignored; /* whoever asks again is told */
+
+	if (bj->out.result != HF_BEGIN_OPEN || !bj->b.read_history ||
+	    bj->b.view_items > READ_ITEMS_MAX)
+		return;
+	if (hf_history_read(&w->db, &bj->key, bj->out.turn_row, true,
+		&bj->reading, &bj->history, &ignored) == 0)
+		bj->out.history = &bj->history;
+}
+
 /* --- on the loop thread ------------------------------------------------ */
 
 static void
@@ -466,6 +492,7 @@ free_begin(struct hf_job *j)
 	struct begin_job *bj = hf_container_of(j, struct begin_job, job);
 
 	hf_arena_free(&bj->arena);
+	hf_arena_free(&bj->reading);
 	free(bj);
 }
 
@@ -504,10 +531,12 @@ hf_store_begin(struct hf_store *st, const struct hf_begin *b, hf_begun_fn cb,
 		return hf_fail(e, HF_ENOMEM, "begin");
 	bj->job = (struct hf_job){ .step = HF_JOB_T1,
 		.run = run_begin,
+		.after = read_begun,
 		.done = done_begin,
 		.free = free_begin,
 		.must = b->turn_row != 0 };
 	hf_arena_init(&bj->arena, 0);
+	hf_arena_init(&bj->reading, READ_BYTES_MAX);
 	bj->cb = cb;
 	bj->arg = arg;
 	if (!copy_begin(bj, b)) {

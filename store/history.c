@@ -158,7 +158,7 @@ struct path_turn {
 
 struct reader {
 	struct hf_db *db;
-	struct hf_seal_key key;
+	const struct hf_seal_key *key;
 	struct hf_arena *arena;
 	bool bodies;
 	struct path_turn *turn; /* leaf first */
@@ -226,7 +226,7 @@ add_turn(struct reader *r, sqlite3_stmt *q, struct hf_error *e)
 	const int at = HF_ITEM_COLUMNS;
 	struct path_turn *t;
 
-	if (sqlite3_column_int64(q, at + 1) != r->key.session)
+	if (sqlite3_column_int64(q, at + 1) != r->key->session)
 		return hf_fail(e, r->n == 0 ? HF_ENOTFOUND : HF_ECORRUPT,
 		    "turn %lld: not of this session",
 		    (long long)sqlite3_column_int64(q, at));
@@ -271,7 +271,7 @@ add_item(struct reader *r, sqlite3_stmt *q, int64_t idx, struct hf_error *e)
 		return hf_fail(
 		    e, HF_ENOMEM, "history of over %zu items", r->n_items);
 	rc = hf_item_columns(
-	    q, &r->key, t->seq, r->bodies, r->arena, &n->item, n->chain, e);
+	    q, r->key, t->seq, r->bodies, r->arena, &n->item, n->chain, e);
 	if (rc < 0)
 		return rc;
 	/* An item that was not heard at all has an empty sealed 'heard'. */
@@ -360,7 +360,7 @@ check_chain(struct reader *r, struct hf_error *e)
 
 		for (n = t->first; n != NULL; n = n->after) {
 			hf_store_chain(
-			    &r->key.digest, chain, n->item.digest, next);
+			    &r->key->digest, chain, n->item.digest, next);
 			if (memcmp(next, n->chain, sizeof(next)) != 0)
 				return hf_fail(e, HF_ECORRUPT,
 				    "turn %lld: item %lld does not follow "
@@ -487,17 +487,32 @@ hf_store_session_key(struct hf_store *st, int64_t session,
 	return rc;
 }
 
+int
+hf_history_read(struct hf_db *db, const struct hf_seal_key *key, int64_t turn,
+    bool bodies, struct hf_arena *a, struct hf_history *out, struct hf_error *e)
+{
+	struct path_turn few[16];
+	struct reader r = { .db = db,
+		.key = key,
+		.arena = a,
+		.bodies = bodies,
+		.turn = few,
+		.cap = hf_countof(few) };
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = read_path(&r, turn, e);
+	if (rc == 0)
+		rc = check_chain(&r, e);
+	return rc == 0 ? collect(&r, out, e) : rc;
+}
+
 /* All of it in one snapshot; the statements are done when it returns. */
 static int
 read_history(struct hf_store *st, int64_t session, int64_t turn, bool bodies,
     struct hf_arena *a, struct hf_history *out, struct hf_error *e)
 {
-	struct path_turn few[16];
-	struct reader r = { .db = &st->read,
-		.arena = a,
-		.bodies = bodies,
-		.turn = few,
-		.cap = hf_countof(few) };
+	struct hf_seal_key key;
 	struct hf_error local;
 	int rc;
 
@@ -506,13 +521,9 @@ read_history(struct hf_store *st, int64_t session, int64_t turn, bool bodies,
 	rc = hf_read_begin(st, e);
 	if (rc < 0)
 		return rc;
-	rc = hf_store_session_key(st, session, &r.key, e);
+	rc = hf_store_session_key(st, session, &key, e);
 	if (rc == 0)
-		rc = read_path(&r, turn, e);
-	if (rc == 0)
-		rc = check_chain(&r, e);
-	if (rc == 0)
-		rc = collect(&r, out, e);
+		rc = hf_history_read(&st->read, &key, turn, bodies, a, out, e);
 	return hf_read_end(st, rc, e);
 }
 

@@ -16,6 +16,12 @@ int hf_item_columns(sqlite3_stmt *st, const struct hf_seal_key *key,
     int64_t seq, bool bodies, struct hf_arena *a, struct hf_item *it,
     uint8_t chain[HF_DIGEST_SIZE], struct hf_error *e) HF_MUST_CHECK;
 
+/* What hf_store_history() says, or without 'bodies' hf_store_view(), inside a
+ * transaction of 'db'. */
+int hf_history_read(struct hf_db *db, const struct hf_seal_key *key,
+    int64_t turn, bool bodies, struct hf_arena *a, struct hf_history *out,
+    struct hf_error *e) HF_MUST_CHECK;
+
 /* The keys of a session, by its row.  Loop thread. */
 int hf_store_session_key(struct hf_store *st, int64_t session,
     struct hf_seal_key *key, struct hf_error *e) HF_MUST_CHECK;

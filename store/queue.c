@@ -288,6 +288,25 @@ run_group(struct hf_writer *w, struct list *group, struct hf_error *e)
 	return rc;
 }
 
+/* The connection that wrote still has the pages that it wrote and read. */
+static void
+read_after(struct hf_writer *w, struct list *group)
+{
+	bool reading = false;
+
+	for (struct hf_job *j = group->first; j != NULL; j = j->next) {
+		if (j->after == NULL || j->rc < 0)
+			continue;
+		if (!reading &&
+		    hf_db_run(&w->db, HF_SQL_BEGIN_READ, NULL, "") < 0)
+			return;
+		reading = true;
+		j->after(w, j);
+	}
+	if (reading && hf_db_run(&w->db, HF_SQL_COMMIT, NULL, "") < 0)
+		hf_db_rollback(&w->db);
+}
+
 static void
 serve(struct hf_queue *q)
 {
@@ -313,6 +332,7 @@ serve(struct hf_queue *q)
 	if (rc == 0 && hf_writer_checkpoint_due(w)) {
 		/* Nobody in this group waits for the checkpoint. */
 		hf_writer_wake(w);
+		read_after(w, &group);
 		give_back(q, &group);
 		if (hf_writer_checkpoint(w, false, &ignored) < 0)
 			hf_count(w->shm, HF_C_store_errors, 1);
@@ -321,8 +341,10 @@ serve(struct hf_queue *q)
 	}
 	if (locked)
 		hf_writer_unlock(w);
-	if (rc == 0)
+	if (rc == 0) {
 		hf_writer_wake(w);
+		read_after(w, &group);
+	}
 	give_back(q, &group);
 }
 

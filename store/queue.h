@@ -35,6 +35,10 @@ struct hf_job {
 	/* Store thread, inside the transaction.  Negative: this job's changes
 	 * are rolled back. */
 	int (*run)(struct hf_writer *w, struct hf_job *j, struct hf_error *e);
+	/* Store thread, after the commit and outside the writer mutex, in a
+	 * transaction that reads: what the completion needs from the disk.
+	 * NULL: nothing.  Not for jobs that failed. */
+	void (*after)(struct hf_writer *w, struct hf_job *j);
 	/* Loop thread: tell the caller.  Then the job is freed. */
 	void (*done)(struct hf_job *j);
 	void (*free)(struct hf_job *j);

@@ -263,6 +263,7 @@ struct hf_begin {
 	bool stream;
 	struct hf_str target; /* of attempt 1; empty: none yet */
 	int64_t created_us;   /* wall time; 0: now */
+	bool read_history;    /* see hf_begun */
 	/* Retries, see below. */
 	bool has_idem;
 	uint8_t idem[HF_DIGEST_SIZE];
@@ -277,6 +278,10 @@ struct hf_begun {
 	int64_t seq; /* 1, 2, ... within the session */
 	uint64_t fence;
 	struct hf_id session;
+	/* OPEN, if it was asked for: what hf_store_history() says of the turn,
+	 * read after the commit.  NULL: it is long, or could not be read; ask
+	 * for it.  Until the completion returns. */
+	const struct hf_history *history;
 	int64_t joins_row; /* QUEUED: the same request is running
 			    * or waiting as this turn; 0: none */
 };

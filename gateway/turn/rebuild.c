@@ -37,11 +37,14 @@ static int
 load_history(struct hf_turn *t, const struct hf_conf_target *target,
     struct hf_arena *a, struct hf_history *h, struct hf_error *e)
 {
-	int rc;
+	int rc = 0;
 
 	if (t->durable) {
-		rc = hf_store_history(
-		    t->env->store, t->session_row, t->turn_row, a, h, e);
+		if (t->read != NULL)
+			*h = *t->read;
+		else
+			rc = hf_store_history(t->env->store, t->session_row,
+			    t->turn_row, a, h, e);
 		if (rc < 0)
 			return rc;
 		hf_count(t->env->shm, HF_C_history_items_rebuilt, h->n);

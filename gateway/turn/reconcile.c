@@ -353,6 +353,7 @@ submit(struct pass *p, struct hf_error *e)
 		.stream = t->in.stream,
 		.target = hf_str(t->in.route->target[t->target]->name),
 		.created_us = t->created_us,
+		.read_history = true,
 		.has_idem = t->has_idem,
 		.has_request = t->in.request.size > 0,
 	};
@@ -477,7 +478,9 @@ begun(void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
 	} else if (b->result == HF_BEGIN_OPEN) {
 		(void)hf_fault("turn.t1.done");
 		turn_move(t, TURN_REBUILDING);
+		t->read = b->history;
 		turn_rebuild(t);
+		t->read = NULL;
 	} else if (b->result == HF_BEGIN_QUEUED) {
 		hf_count(t->env->shm, HF_C_turns_queued, 1);
 		turn_move(t, TURN_QUEUED);

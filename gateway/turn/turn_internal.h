@@ -151,6 +151,7 @@ struct hf_turn {
 
 	/* reconciling */
 	struct hf_head head;
+	const struct hf_history *read; /* by T1, inside its completion */
 	enum hf_align_how how;
 	uint8_t view[HF_DIGEST_SIZE];
 	int64_t view_items;

@@ -349,6 +349,79 @@ unhurried_jobs_have_their_turn(void **state)
 	fx_close(&f);
 }
 
+static const struct hf_history *given;
+static char given_text[600];
+
+static void
+on_begun_with_history(
+    void *arg, int rc, const struct hf_error *e, const struct hf_begun *b)
+{
+	struct hf_history h;
+	struct hf_arena a;
+	struct fx *f = arg;
+	size_t n = 0;
+
+	(void)e;
+	assert_int_equal(rc, 0);
+	given = b->history;
+	for (unsigned i = 0; given != NULL && i < given->n; i++)
+		n += (size_t)snprintf(given_text + n, sizeof(given_text) - n,
+		    "%.*s|", HF_STR_ARG(given->item[i].body));
+	hf_arena_init(&a, 0);
+	rc = hf_store_history(
+	    f->st[1], b->session_row, b->turn_row, &a, &h, &f->e);
+	assert_int_equal(given != NULL, rc == 0 && h.n <= 64);
+	if (given != NULL)
+		assert_int_equal(given->n, h.n);
+	hf_arena_free(&a);
+}
+
+/* A second turn of the session, of 'n' items. */
+static void
+begin_with_history(struct fx *f, const char *name, unsigned n)
+{
+	static struct hf_item in, item[80];
+	struct hf_head h = fx_head(f, 1, name);
+	struct hf_begin b = fx_turn(name, &h, &in, "x");
+
+	for (unsigned i = 0; i < n; i++)
+		item[i] = in;
+	b.item = item;
+	b.n_item = n;
+	b.view_items = h.view_items + n;
+	b.read_history = true;
+	given_text[0] = '\0';
+	assert_int_equal(
+	    hf_store_begin(f->st[1], &b, on_begun_with_history, f, &f->e), 0);
+	fx_drain(f, 1);
+}
+
+/* T1 hands on the history that the turn's provider must hear, unless it is
+ * long or does not verify: then whoever asks for it is told. */
+static void
+history_with_t1(void **state)
+{
+	struct fx f;
+
+	(void)state;
+	fx_open(&f);
+	fx_say(&f, 1, "short", "one", "1");
+	fx_say(&f, 1, "long", "one", "1");
+	fx_say(&f, 1, "damaged", "one", "1");
+	begin_with_history(&f, "short", 1);
+	assert_non_null(given);
+	assert_string_equal(given_text, "one|1|x|");
+	begin_with_history(&f, "long", 70);
+	assert_null(given);
+	fx_sql(&f,
+	    "UPDATE item SET digest = zeroblob(32) WHERE id ="
+	    " (SELECT max(id) FROM item WHERE turn = 3)");
+	begin_with_history(&f, "damaged", 1);
+	assert_null(given);
+	assert_string_equal(fx_history(&f, 1, "damaged"), "ECORRUPT");
+	fx_close(&f);
+}
+
 /* A job that fails takes its own changes back, not its neighbours'. */
 static void
 one_bad_job(void **state)
@@ -804,6 +877,7 @@ main(void)
 		cmocka_unit_test(completions_share_a_snapshot),
 		cmocka_unit_test(unhurried_jobs_go_last),
 		cmocka_unit_test(unhurried_jobs_have_their_turn),
+		cmocka_unit_test(history_with_t1),
 		cmocka_unit_test(one_bad_job),
 		cmocka_unit_test(rows_are_no_failure),
 		cmocka_unit_test(bad_job_and_recovery),
