@@ -111,6 +111,23 @@ hf_pace_take(struct hf_pace *p, const struct hf_pace_limits *l, int64_t now_us,
 }
 
 void
+hf_pace_count(const struct hf_pace *p, const struct hf_pace_limits *l,
+    int64_t now_us, unsigned *admitted, unsigned *reserved)
+{
+	int64_t since = now_us - (int64_t)l->window_ms * 1000;
+
+	*admitted = *reserved = 0;
+	for (unsigned i = 0; i < HF_PACE_RING; i++) {
+		int64_t t = (int64_t)(load(p, i) >> LAP_BITS);
+
+		if (t > now_us)
+			++*reserved;
+		else if (t > since && t > 0)
+			++*admitted;
+	}
+}
+
+void
 hf_pace_block(struct hf_pace *p, int64_t until_us)
 {
 	int64_t t = atomic_load_explicit(&p->blocked_us, memory_order_relaxed);

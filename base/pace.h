@@ -36,6 +36,10 @@ int64_t hf_pace_peek_us(
 /* Reserve; false: it would be due after 'latest_us'. */
 bool hf_pace_take(struct hf_pace *p, const struct hf_pace_limits *l,
     int64_t now_us, int64_t latest_us, int64_t *due_us);
+/* For operators: how many of the reservations lie in the window that ends now,
+ * and how many after now. */
+void hf_pace_count(const struct hf_pace *p, const struct hf_pace_limits *l,
+    int64_t now_us, unsigned *admitted, unsigned *reserved);
 /* The provider wants nothing before 'until_us'. */
 void hf_pace_block(struct hf_pace *p, int64_t until_us);
 

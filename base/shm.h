@@ -18,6 +18,7 @@
 
 #include "base/breaker.h"
 #include "base/err.h"
+#include "base/figures.h"
 #include "base/hf.h"
 #include "base/pace.h"
 
@@ -90,6 +91,7 @@ struct hf_target_row {
 	_Atomic uint32_t disabled;		 /* by hand */
 	_Atomic int32_t in_flight[HF_SHM_SLOTS]; /* written by that slot */
 	_Atomic int32_t shadows[HF_SHM_SLOTS];	 /* likewise */
+	_Atomic int32_t waiting[HF_SHM_SLOTS];	 /* turns; by that slot */
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
 	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
 	struct hf_pace pace;
@@ -97,6 +99,7 @@ struct hf_target_row {
 	 * that we estimate, and its window, if it is not configured; 0: not
 	 * known. */
 	_Atomic uint32_t token_ratio, window;
+	struct hf_figures figures;
 };
 
 struct hf_shm_header {
@@ -114,6 +117,7 @@ struct hf_shm_header {
 	pthread_mutex_t writer; /* robust, process-shared */
 	struct hf_budget_cell budget[HF_SHM_BUDGETS];
 	struct hf_target_row target[HF_SHM_TARGETS];
+	_Atomic uint32_t any_disabled; /* row of 'target' */
 	struct hf_slot slot[HF_SHM_SLOTS];
 };
 

@@ -60,6 +60,68 @@ hf_target_in_flight(const struct hf_target_row *r)
 	return n;
 }
 
+bool
+hf_target_is_disabled(const struct hf_shm *s, const struct hf_conf_target *t)
+{
+	const char *const name[] = { t->name, t->provider->name };
+
+	if (atomic_load_explicit(&s->h->any_disabled, memory_order_relaxed) ==
+	    0)
+		return false;
+	for (size_t i = 0; i < hf_countof(name); i++) {
+		const struct hf_target_row *r = hf_target_find(s, name[i]);
+
+		if (r != NULL &&
+		    atomic_load_explicit(&r->disabled, memory_order_relaxed) !=
+			0)
+			return true;
+	}
+	return false;
+}
+
+int
+hf_target_disable(
+    struct hf_shm *s, const char *name, bool disabled, struct hf_error *e)
+{
+	struct hf_target_row *r = hf_target_row(s, name);
+	uint32_t any = 0;
+
+	if (r == NULL)
+		return hf_fail(e, HF_ELIMIT,
+		    "%s: more than %d targets in the life of a daemon", name,
+		    HF_SHM_TARGETS);
+	atomic_store(&r->disabled, disabled ? 1 : 0);
+	for (unsigned i = 0; i < HF_SHM_TARGETS; i++)
+		any |= atomic_load(&s->h->target[i].disabled);
+	atomic_store(&s->h->any_disabled, any);
+	return 0;
+}
+
+void
+hf_target_reset(struct hf_target_row *r, int64_t now_us)
+{
+	hf_breaker_reset(&r->breaker, now_us);
+	atomic_store_explicit(&r->pace.blocked_us, 0, memory_order_relaxed);
+}
+
+void
+hf_target_wait(struct hf_shm *s, struct hf_target_row *r, bool begins)
+{
+	if (r != NULL)
+		atomic_fetch_add_explicit(&r->waiting[s->self], begins ? 1 : -1,
+		    memory_order_relaxed);
+}
+
+int64_t
+hf_target_waiting(const struct hf_target_row *r)
+{
+	int64_t n = 0;
+
+	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
+		n += atomic_load_explicit(&r->waiting[i], memory_order_relaxed);
+	return n;
+}
+
 static struct hf_breaker_limits
 limits_of(const struct hf_conf_call *c)
 {

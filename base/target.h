@@ -29,6 +29,21 @@ const struct hf_target_row *hf_target_find(
     const struct hf_shm *s, const char *name);
 int64_t hf_target_in_flight(const struct hf_target_row *r);
 
+/* Disabled by hand, or its provider is.  That is a row by the provider's name,
+ * so that targets which a reload adds are disabled too. */
+bool hf_target_is_disabled(
+    const struct hf_shm *s, const struct hf_conf_target *t);
+/* Of a target or a provider by name; keeper only.  HF_ELIMIT: the table is
+ * full. */
+int hf_target_disable(struct hf_shm *s, const char *name, bool disabled,
+    struct hf_error *e) HF_MUST_CHECK;
+/* What was learned of it is forgotten: its breaker is closed, nothing that its
+ * provider asked for holds.  Figures and calls under way stay. */
+void hf_target_reset(struct hf_target_row *r, int64_t now_us);
+/* A turn of this process waits for it; no more.  'r' may be NULL. */
+void hf_target_wait(struct hf_shm *s, struct hf_target_row *r, bool begins);
+int64_t hf_target_waiting(const struct hf_target_row *r);
+
 /* When its breaker lets a call through: 0, now; INT64_MAX: not known. */
 int64_t hf_target_opens_us(const struct hf_target_row *r, int64_t now_us);
 /* May it be asked now, and has it had no trouble for that long?  What was

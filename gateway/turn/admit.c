@@ -33,7 +33,17 @@ turn_opens_us(void *arg, unsigned i, int64_t now_us)
 	const struct hf_target_row *r =
 	    hf_target_row(t->env->shm, target->name);
 
+	if (hf_target_is_disabled(t->env->shm, target))
+		return INT64_MAX;
 	return hf_target_opens_us(r, now_us);
+}
+
+bool
+turn_is_disabled(void *arg, unsigned i)
+{
+	const struct hf_turn *t = arg;
+
+	return hf_target_is_disabled(t->env->shm, target_of(t, i));
 }
 
 /* A place in the pace; or none, when another target can be asked instead. */
@@ -53,8 +63,15 @@ reserve(struct hf_turn *t, struct hf_target_row *r, bool others, int64_t now,
 	return how;
 }
 
+void
+turn_waits_no_more(struct hf_turn *t)
+{
+	hf_target_wait(t->env->shm, t->waits_on, false);
+	t->waits_on = NULL;
+}
+
 static void
-wait_until(struct hf_turn *t, int64_t due, int64_t now)
+wait_until(struct hf_turn *t, struct hf_target_row *r, int64_t due, int64_t now)
 {
 	struct timeval tv = { (due - now) / 1000000, (due - now) % 1000000 };
 
@@ -63,6 +80,8 @@ wait_until(struct hf_turn *t, int64_t due, int64_t now)
 	t->paced = true;
 	t->resuming = true;
 	turn_move(t, TURN_WAITING);
+	t->waits_on = r;
+	hf_target_wait(t->env->shm, r, true);
 	evtimer_add(t->later, &tv);
 }
 
@@ -73,8 +92,10 @@ turn_admit(struct hf_turn *t)
 	struct hf_target_row *r = hf_target_row(t->env->shm, target->name);
 	int64_t now = hf_now_us(), due = now;
 	bool others = hf_plan_has_next(&t->plan, now);
-	enum hf_admit how = reserve(t, r, others, now, &due);
+	enum hf_admit how = HF_ADMIT_REFUSE;
 
+	if (!hf_target_is_disabled(t->env->shm, target))
+		how = reserve(t, r, others, now, &due);
 	if (how == HF_ADMIT_CALL) {
 		how = hf_target_take(t->env->shm, r, &target->call, !others,
 		    now, &t->ticket, &due);
@@ -87,7 +108,7 @@ turn_admit(struct hf_turn *t)
 		t->reserved = t->paced = false;
 		return true;
 	case HF_ADMIT_WAIT:
-		wait_until(t, due, now);
+		wait_until(t, r, due, now);
 		return false;
 	case HF_ADMIT_REFUSE:
 		t->reserved = t->paced = false;
@@ -105,7 +126,8 @@ turn_admit_beside(struct hf_turn *t, unsigned i)
 	struct hf_target_row *r = hf_target_row(t->env->shm, target->name);
 	int64_t now = hf_now_us(), due;
 
-	return hf_target_reserve(r, &target->call, now, now + EARLY_US, &due) !=
+	return !hf_target_is_disabled(t->env->shm, target) &&
+	    hf_target_reserve(r, &target->call, now, now + EARLY_US, &due) !=
 	    HF_ADMIT_REFUSE &&
 	    hf_target_take(t->env->shm, r, &target->call, false, now,
 		&t->ticket, &due) == HF_ADMIT_CALL;
@@ -133,15 +155,30 @@ attempt_judge(struct hf_attempt *a)
 {
 	a->verdict =
 	    a->outcome.stale ? HF_HEALTH_NEUTRAL : verdict_of(a->outcome.cls);
+	a->judged = true;
 	if (a->outcome.http_status == 429)
 		hf_target_limited(&a->ticket,
 		    is_shared(a->ticket_call) ? a->outcome.retry_after_ms : -1,
 		    hf_now_us());
 }
 
+static void
+count_end(const struct hf_attempt *a)
+{
+	struct hf_figures *f = &a->ticket.row->figures;
+
+	if (a->judged && !a->outcome.stale)
+		hf_figures_ended(
+		    f, a->outcome.cls, a->outcome.http_status, hf_wall_us());
+	else
+		hf_figures_cut(f);
+}
+
 void
 attempt_give_back(struct hf_attempt *a)
 {
+	if (a->ticket.row != NULL)
+		count_end(a);
 	hf_target_end(
 	    a->env->shm, &a->ticket, a->ticket_call, a->verdict, hf_now_us());
 }

@@ -338,6 +338,9 @@ useful(struct hf_attempt *a, size_t chars)
 		hf_target_answers(&a->ticket, a->ticket_call, a->last_us);
 		a->first_us = a->last_us - a->begun_us;
 		t->fit = a->fit;
+		if (a->ticket.row != NULL)
+			hf_figures_first_token(
+			    &a->ticket.row->figures, a->first_us, a->last_us);
 		a->window_us = a->last_us;
 		hedge_decide(a);
 		attempt_arm(a);

@@ -211,7 +211,8 @@ void
 turn_skip(struct hf_turn *t)
 {
 	const struct outcome o = { .cls = HF_CLASS_CAPACITY,
-		.reason = "not_admitted",
+		.reason = turn_is_disabled(t, t->target) ? "disabled" :
+							   "not_admitted",
 		.retry_after_ms = -1 };
 
 	t->last = (struct hf_attempt_end){ .n = (int)t->n_attempt,
@@ -342,6 +343,7 @@ turn_attempt_ended(struct hf_attempt *a)
 		/* Nothing was said. */
 		a->outcome.cls = HF_CLASS_PROVIDER;
 		a->outcome.reason = "empty_answer";
+		attempt_judge(a);
 	}
 	if (a->outcome.cls == HF_CLASS_CONTEXT)
 		window_refused(a);

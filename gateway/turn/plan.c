@@ -49,6 +49,12 @@ opens_us(const struct hf_plan *p, unsigned t, int64_t now_us)
 	return p->opens == NULL ? 0 : p->opens(p->opens_arg, t, now_us);
 }
 
+static bool
+is_disabled(const struct hf_plan *p, unsigned t)
+{
+	return p->is_disabled != NULL && p->is_disabled(p->opens_arg, t);
+}
+
 /* Who comes first, of those that may be asked: after one that could not hold
  * the conversation those that are larger, or not known to be smaller; and one
  * that lost a race that it led after the others. */
@@ -120,7 +126,7 @@ hf_plan_left(const struct hf_plan *p, int64_t now_us)
 
 	for (unsigned i = 0; i < p->n_target; i++)
 		n += !p->target[i].tried && !p->target[i].small &&
-		    p->target[i].not_before_us <= now_us;
+		    p->target[i].not_before_us <= now_us && !is_disabled(p, i);
 	return n;
 }
 
@@ -177,26 +183,30 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 {
 	struct hf_plan_step s = { .kind = HF_PLAN_GIVE_UP,
 		.retry_after_ms = -1 };
-	unsigned limited = 0, late = 0, same = 0;
+	unsigned limited = 0, late = 0, same = 0, n = 0;
+	enum hf_class last = HF_CLASS_NONE;
 
 	for (unsigned i = 0; i < p->n_target; i++) {
 		const struct hf_plan_target *t = &p->target[i];
 		int64_t at = opens_us(p, i, now_us), left;
 
+		if (is_disabled(p, i))
+			continue;
+		if (n++ == 0)
+			last = t->last;
 		if (at == INT64_MAX || at < t->not_before_us)
 			at = t->not_before_us;
 		left = (at - now_us) / 1000;
 		limited += t->limited;
 		late += t->timed_out;
-		same += t->last == p->target[0].last;
+		same += t->last == last;
 		if (at > now_us &&
 		    (s.retry_after_ms < 0 || left < s.retry_after_ms))
 			s.retry_after_ms = left;
 	}
-	s.answer = same < p->n_target || p->target[0].last == HF_CLASS_NONE ?
+	s.answer = same < n || last == HF_CLASS_NONE ?
 	    HF_ANSWER_NOBODY :
-	    answer_of(p->target[0].last,
-		limited == p->n_target || late == p->n_target);
+	    answer_of(last, limited == n || late == n);
 	if (no_time && s.answer == HF_ANSWER_NOBODY)
 		s.answer = HF_ANSWER_LATE;
 	return s;
@@ -204,9 +214,12 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 
 /* One that was never called may be asked again, too. */
 static bool
-is_left(const struct hf_plan *p, const struct hf_plan_target *t)
+is_left(const struct hf_plan *p, unsigned t)
 {
-	return t->last == HF_CLASS_NONE || is_retried(p, t->last);
+	enum hf_class last = p->target[t].last;
+
+	return !is_disabled(p, t) &&
+	    (last == HF_CLASS_NONE || is_retried(p, last));
 }
 
 /* No target is left in this round: wait for the next one, or give up. */
@@ -218,7 +231,7 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	bool any = false;
 
 	for (unsigned i = 0; i < p->n_target; i++) {
-		if (!is_left(p, &p->target[i]))
+		if (!is_left(p, i))
 			continue;
 		any = true;
 		left_ms = (p->target[i].not_before_us - now_us + 999) / 1000;
@@ -333,6 +346,6 @@ struct hf_plan_step
 hf_plan_resume(struct hf_plan *p, int64_t now_us)
 {
 	for (unsigned i = 0; i < p->n_target; i++)
-		p->target[i].tried = !is_left(p, &p->target[i]);
+		p->target[i].tried = !is_left(p, i);
 	return next_or_wait(p, now_us);
 }

@@ -37,7 +37,9 @@ struct hf_plan {
 	/* When target 't' can be asked: 0, now; INT64_MAX: not known.  NULL:
 	 * always. */
 	int64_t (*opens)(void *arg, unsigned t, int64_t now_us);
-	void *opens_arg;
+	/* Disabled by hand: neither asked nor waited for.  NULL: none is. */
+	bool (*is_disabled)(void *arg, unsigned t);
+	void *opens_arg; /* of both */
 	/* Targets in the order of this turn's preference, which is the route's
 	 * unless its session stays elsewhere. */
 	unsigned order[HF_PLAN_TARGETS];

@@ -169,7 +169,8 @@ try_to_call(struct hf_shadow *s, int64_t now)
 	struct hf_error e = { 0 };
 	int rc;
 
-	if (!hf_target_shadow_take(s->env->shm, s->row, c, now)) {
+	if (hf_target_is_disabled(s->env->shm, s->target) ||
+	    !hf_target_shadow_take(s->env->shm, s->row, c, now)) {
 		look_again(s);
 		return;
 	}

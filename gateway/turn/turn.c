@@ -337,6 +337,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	hf_sm_init(&t->sm, states, hf_countof(states), TURN_AUTHED);
 	hf_plan_init(&t->plan, in->route, t->deadline_us);
 	t->plan.opens = turn_opens_us;
+	t->plan.is_disabled = turn_is_disabled;
 	t->plan.opens_arg = t;
 	t->target = hf_plan_first(&t->plan, hf_now_us()).target;
 	t->timer = evtimer_new(env->base, on_deadline, t);
@@ -372,6 +373,8 @@ void
 turn_move(struct hf_turn *t, enum turn_state to)
 {
 	hf_sm_move(&t->sm, to);
+	if (to != TURN_WAITING)
+		turn_waits_no_more(t);
 	if (to != TURN_DONE)
 		return;
 	evtimer_del(t->timer);

@@ -111,6 +111,7 @@ struct hf_attempt {
 	struct hf_ticket ticket; /* of the target's breaker */
 	const struct hf_conf_call *ticket_call;
 	enum hf_health verdict; /* what the breaker is told */
+	bool judged;		/* else it is cut */
 	int64_t bytes_out, bytes_in;
 };
 
@@ -180,11 +181,14 @@ struct hf_turn {
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
 	unsigned open_n;	    /* whose row is open; 0: none */
 	struct hedge hedge;
+	unsigned built,
+	    built_of;		 /* items in the last payload, in the history */
 	struct hf_ticket ticket; /* of the call that is about to be made */
 	bool redial;		 /* the next call has a connection of its own */
 	bool reserved;		 /* a place in the target's pace */
 	bool paced;		 /* waited for that target */
-	bool resuming;		 /* WAITING for it, with an open row */
+	struct hf_target_row *waits_on; /* counted there, or NULL */
+	bool resuming;			/* WAITING for it, with an open row */
 	/* Targets that can hold the least, a bit each; and what a target that
 	 * refused a payload as too long is told at most, in tokens; 0: as
 	 * much as its window holds. */
@@ -360,6 +364,10 @@ void window_answered(struct hf_attempt *a);
 /* admit.c */
 /* For the plan: when target 'i' can be asked, see hf_target_opens_us(). */
 int64_t turn_opens_us(void *arg, unsigned i, int64_t now_us);
+/* For the plan: is it disabled by hand? */
+bool turn_is_disabled(void *arg, unsigned i);
+/* It waits for its target no more. */
+void turn_waits_no_more(struct hf_turn *t);
 /* May t->target be called now?  False: the turn waits for it, or has gone on
  * to another one.  True: t->ticket is that of the call. */
 bool turn_admit(struct hf_turn *t);

@@ -565,6 +565,78 @@ test_small_first(void **state)
 	assert_int_equal(s.answer, HF_ANSWER_WORDS);
 }
 
+/* --- disabled by hand --- */
+
+static bool
+is_off(void *arg, unsigned t)
+{
+	const bool *off = arg;
+
+	return off[t];
+}
+
+/* When a disabled target can be asked is not known. */
+static int64_t
+opens_if_on(void *arg, unsigned t, int64_t now_us)
+{
+	const bool *off = arg;
+
+	(void)now_us;
+	return off[t] ? INT64_MAX : 0;
+}
+
+static struct hf_plan
+plan_without(bool *off)
+{
+	struct hf_plan p = plan(3, 600);
+
+	p.is_disabled = is_off;
+	p.opens = opens_if_on;
+	p.opens_arg = off;
+	for (unsigned i = 0; i < 3; i++)
+		p.target[i].tried = false;
+	return p;
+}
+
+static void
+test_disabled_is_passed_over(void **state)
+{
+	bool off[] = { true, false, true };
+	struct hf_plan p = plan_without(off);
+	struct hf_plan_step s = hf_plan_first(&p, SEC);
+
+	(void)state;
+	assert_int_equal(s.target, 1);
+	assert_int_equal(hf_plan_left(&p, SEC), 0);
+	assert_false(hf_plan_has_next(&p, SEC));
+	/* The one that is left is waited for, and no other. */
+	s = failed(&p, 1, HF_CLASS_NETWORK, 1);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+	s = hf_plan_resume(&p, 5 * SEC);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 1);
+	/* What it says last decides what the client is told. */
+	p.waits = p.max_waits;
+	s = limited(&p, 1, 7000);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.answer, HF_ANSWER_LIMITED);
+	assert_int_equal(s.retry_after_ms, 7000);
+}
+
+static void
+test_all_disabled_is_the_end(void **state)
+{
+	bool off[] = { true, true, true };
+	struct hf_plan p = plan_without(off);
+	struct hf_plan_step s;
+
+	(void)state;
+	assert_int_equal(hf_plan_first(&p, SEC).kind, HF_PLAN_CALL);
+	s = hf_plan_skipped(&p, SEC);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.answer, HF_ANSWER_NOBODY);
+}
+
 int
 main(void)
 {
@@ -577,6 +649,8 @@ main(void)
 		cmocka_unit_test(test_losers_are_asked_again),
 		cmocka_unit_test(test_caller_beside),
 		cmocka_unit_test(test_next_at_once),
+		cmocka_unit_test(test_disabled_is_passed_over),
+		cmocka_unit_test(test_all_disabled_is_the_end),
 		cmocka_unit_test(test_caller_is_told),
 		cmocka_unit_test(test_later_caller_goes_on),
 		cmocka_unit_test(test_waits_grow),
