@@ -125,6 +125,8 @@ static const struct hf_field hf_view_attempt_field[] = {
 	F(tokens_estimated, I64),
 	F(omitted_turns, I64),
 	F(omitted_items, I64),
+	F(items, I64),
+	F(items_of, I64),
 };
 VIEW(hf_view_attempt, "attempt");
 #undef F
@@ -150,6 +152,52 @@ static const struct hf_field hf_view_event_field[] = {
 	F(omitted_items, I64),
 };
 VIEW(hf_view_event, "event");
+#undef F
+
+#define F(member, type)                                                  \
+	{                                                                \
+#member, type, offsetof(struct hf_failover_info, member) \
+	}
+static const struct hf_field hf_view_failover_field[] = {
+	F(row, I64),
+	F(at_us, I64),
+	F(session, ID),
+	F(tenant, TEXT),
+	F(name, TEXT),
+	F(turn, ID),
+	F(turn_seq, I64),
+	F(route, TEXT),
+	F(n, INT),
+	F(from, TEXT),
+	F(to, TEXT),
+	F(cls, TEXT),
+	F(reason, TEXT),
+	F(status, INT),
+	F(gap_us, I64),
+	F(from_bytes, I64),
+	F(items, I64),
+	F(items_of, I64),
+	F(outcome, TEXT),
+};
+VIEW(hf_view_failover, "failover");
+#undef F
+
+#define F(member, type)                                                   \
+	{                                                                 \
+#member, type, offsetof(struct hf_failover_group, member) \
+	}
+static const struct hf_field hf_view_failover_group_field[] = {
+	F(target, TEXT),
+	F(cls, TEXT),
+	F(failovers, I64),
+	F(answered, I64),
+	F(in_stream, I64),
+	F(shortened, I64),
+	F(gap_p50_us, I64),
+	F(gap_p99_us, I64),
+	F(last_us, I64),
+};
+VIEW(hf_view_failover_group, "failovers");
 #undef F
 
 #define F(member, type)                                             \

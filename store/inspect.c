@@ -423,6 +423,8 @@ tell_attempt(sqlite3_stmt *st, hf_attempt_fn cb, void *arg)
 	a.tokens_estimated = sqlite3_column_int64(st, 16);
 	a.omitted_turns = sqlite3_column_int64(st, 17);
 	a.omitted_items = sqlite3_column_int64(st, 18);
+	a.items = sqlite3_column_int64(st, 19);
+	a.items_of = sqlite3_column_int64(st, 20);
 	return cb(arg, &a);
 }
 

@@ -103,6 +103,7 @@ struct hf_attempt_info {
 	int64_t bytes_out, bytes_in, tokens_in, tokens_out;
 	int64_t tokens_estimated;	      /* of the payload; 0: not */
 	int64_t omitted_turns, omitted_items; /* it was not told */
+	int64_t items, items_of; /* sent, and there; 0: not noted */
 };
 typedef int (*hf_attempt_fn)(void *arg, const struct hf_attempt_info *a);
 int hf_inspect_attempts(struct hf_inspect *in, const struct hf_id *session,
@@ -132,6 +133,67 @@ int hf_inspect_timeline(struct hf_inspect *in, const struct hf_id *session,
  * beginning of one.  HF_ENOTFOUND, HF_ECONFLICT. */
 int hf_inspect_turn_number(struct hf_inspect *in, const struct hf_id *session,
     const char *key, int64_t *seq, struct hf_error *e) HF_MUST_CHECK;
+
+/* --- failovers ------------------------------------------------------------ */
+
+/* An attempt that followed another one of its turn.  Turns without a row
+ * leave no trace here. */
+struct hf_failover_info {
+	int64_t row;   /* falls from one to the next */
+	int64_t at_us; /* wall time when the one before had ended */
+	struct hf_id session, turn;
+	const char *tenant, *name;
+	int64_t turn_seq;
+	const char *route;
+	int n; /* its number in the turn */
+	const char *from, *to;
+	const char *cls, *reason; /* how the one before ended */
+	int status;		  /* of that; HTTP, 0: none */
+	int64_t gap_us;		  /* from there to its first useful delta; -1:
+				   * none came */
+	int64_t from_bytes; /* of the answer that the client had by then */
+	int64_t items, items_of;
+	const char *outcome; /* its own class; NULL: under way */
+};
+typedef int (*hf_failover_fn)(void *arg, const struct hf_failover_info *f);
+struct hf_failover_filter {
+	int64_t since_us; /* turns received since this wall time */
+	int64_t before;	  /* page: row of the last one seen; 0: the newest */
+};
+/* Newest first, by index, so many as are looked at in a moment.  1: there may
+ * be more, call again; 0: that was all. */
+int hf_inspect_failovers(struct hf_inspect *in,
+    const struct hf_failover_filter *f, struct hf_cursor *at, hf_failover_fn cb,
+    void *arg, struct hf_error *e) HF_MUST_CHECK;
+
+/* The same added up by target that was left and class. */
+struct hf_failover_group {
+	const char *target, *cls;
+	int64_t failovers;
+	int64_t answered;  /* the next one answered */
+	int64_t in_stream; /* the client had a part of the answer */
+	int64_t shortened; /* the next one heard less than all */
+	int64_t gap_p50_us, gap_p99_us; /* -1: no first token came */
+	int64_t last_us;
+};
+typedef int (*hf_failover_group_fn)(
+    void *arg, const struct hf_failover_group *g);
+struct hf_failover_sum;
+struct hf_failover_sum *hf_failover_sum_new(int64_t since_us);
+void hf_failover_sum_free(struct hf_failover_sum *s);
+/* Add some more.  1: there are more; 0: that was all. */
+int hf_failover_sum_more(struct hf_inspect *in, struct hf_failover_sum *s,
+    struct hf_error *e) HF_MUST_CHECK;
+/* Most frequent first. */
+void hf_failover_sum_tell(
+    struct hf_failover_sum *s, hf_failover_group_fn cb, void *arg);
+
+/* --- what is disabled by hand --------------------------------------------- */
+
+typedef int (*hf_disabled_fn)(
+    void *arg, const char *name, int64_t since_us, int64_t uid);
+int hf_inspect_disabled(struct hf_inspect *in, hf_disabled_fn cb, void *arg,
+    struct hf_error *e) HF_MUST_CHECK;
 
 struct hf_key_info {
 	struct hf_id id;
@@ -220,7 +282,7 @@ struct hf_view {
 };
 extern const struct hf_view hf_view_session, hf_view_turn, hf_view_item,
     hf_view_contents /* an item with its body */, hf_view_attempt,
-    hf_view_event, hf_view_key, hf_view_lock, hf_view_stats, hf_view_finding,
-    hf_view_verified;
+    hf_view_event, hf_view_failover, hf_view_failover_group, hf_view_key,
+    hf_view_lock, hf_view_stats, hf_view_finding, hf_view_verified;
 
 #endif

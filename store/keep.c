@@ -378,3 +378,33 @@ hf_keep_key_revoke(
 		return hf_fail(e, HF_ENOTFOUND, "API key: no such id");
 	return hf_writer_run(&k->w, revoke_key, &o, e);
 }
+
+/* --- what is disabled by hand --------------------------------------------- */
+
+struct disabling {
+	const char *name;
+	bool disabled;
+	int64_t uid;
+};
+
+static int
+note_disabled(struct hf_writer *w, void *arg, struct hf_error *e)
+{
+	const struct disabling *d = arg;
+	int rc = d->disabled ?
+	    hf_db_run(&w->db, HF_SQL_DISABLED_ADD, e, "zii", d->name,
+		hf_wall_us(), d->uid) :
+	    hf_db_run(&w->db, HF_SQL_DISABLED_DROP, e, "z", d->name);
+
+	return rc < 0 ? rc : 0;
+}
+
+int
+hf_keep_disable(struct hf_keep *k, const char *name, bool disabled, int64_t uid,
+    struct hf_error *e)
+{
+	struct disabling d = { name, disabled, uid };
+	struct hf_error local;
+
+	return hf_writer_run(&k->w, note_disabled, &d, e == NULL ? &local : e);
+}

@@ -54,6 +54,11 @@ int hf_keep_checkpoint(struct hf_keep *k, int min_frames, bool truncate,
 int hf_keep_probe(
     const struct hf_store_conf *c, struct hf_error *e) HF_MUST_CHECK;
 
+/* Note that a target or a provider is not to be asked, or is again ('disabled'
+ * false).  Noting it again changes nothing. */
+int hf_keep_disable(struct hf_keep *k, const char *name, bool disabled,
+    int64_t uid, struct hf_error *e) HF_MUST_CHECK;
+
 /* Make an API key of 'tenant'; 'secret' (shown once, never stored) gets the
  * text that clients present. */
 #define HF_SECRET_SIZE 96

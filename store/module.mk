@@ -1,7 +1,7 @@
 noinst_LIBRARIES += libstore.a
 libstore_a_SOURCES = \
 	store/adopt.c store/auth.c store/auth.h store/begin.c store/db.c \
-	store/db.h store/fields.c store/heard.c \
+	store/db.h store/failovers.c store/fields.c store/heard.c \
 	store/history.c store/history.h store/inspect.c store/inspect.h \
 	store/inspect_int.h store/offline.c store/probe.c \
 	store/sql_inspect.def store/verify.c store/verify_int.h \
@@ -19,7 +19,8 @@ STORE_LIBS = libstore.a $(SQLITE_LIBS)
 
 # Append only: a step is never edited once it has landed.
 MIGRATIONS = migrations/0001_init.sql migrations/0002_retries.sql \
-	migrations/0003_heard.sql migrations/0004_window.sql
+	migrations/0003_heard.sql migrations/0004_window.sql \
+	migrations/0005_operators.sql
 EXTRA_DIST += $(MIGRATIONS) migrations/SUMS migrations/embed.sh
 CLEANFILES += migrations/embedded.c migrations/embedded.c.tmp
 migrations/embedded.c: $(MIGRATIONS) migrations/SUMS migrations/embed.sh

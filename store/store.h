@@ -328,6 +328,9 @@ struct hf_attempt_end {
 	int64_t tokens_estimated;      /* of the payload, by us; 0: not */
 	/* Turns and items of the history that it was not told. */
 	int64_t omitted_turns, omitted_items;
+	/* Of the conversation that the payload held, and that there were; 0:
+	 * not noted. */
+	int64_t items, items_of;
 };
 
 struct hf_attempt_begin {

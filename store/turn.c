@@ -46,12 +46,12 @@ close_attempt(struct hf_writer *w, int64_t turn, const struct hf_attempt_end *a,
 
 	if (a->n == 0)
 		return 0;
-	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_CLOSE, e, "iizziiiiiiiiiii",
+	rc = hf_db_run(&w->db, HF_SQL_ATTEMPT_CLOSE, e, "iizziiiiiiiiiiiii",
 	    hf_row_child(turn, a->n), hf_wall_us(), a->cls, a->reason,
 	    (int64_t)a->http_status, a->first_token_us, a->total_us,
 	    a->bytes_out, a->bytes_in, a->tokens_in, a->tokens_out,
 	    a->called_us, a->tokens_estimated, a->omitted_turns,
-	    a->omitted_items);
+	    a->omitted_items, a->items, a->items_of);
 	if (rc == 0)
 		return hf_fail(e, HF_EINVAL, "attempt %d: not open", a->n);
 	return rc < 0 ? rc : 0;

@@ -589,6 +589,8 @@ attempt_start(struct hf_turn *t, unsigned n, unsigned target_idx,
 	rc = payload_build(p, &rq, &e);
 	*out = a = attempt_new(t, n, target_idx);
 	a->fit = p->fit;
+	a->items = p->items;
+	a->items_of = p->items_of;
 	if (rc == 0 && t->started)
 		rc = begin_continuing(t, a, &e);
 	hf_count(t->env->shm, HF_C_attempts, 1);
@@ -629,6 +631,8 @@ attempt_end(const struct hf_attempt *a, struct hf_attempt_end *end)
 		.tokens_estimated = a->fit.known ? a->fit.estimated : 0,
 		.omitted_turns = a->fit.turns,
 		.omitted_items = a->fit.items,
+		.items = a->items,
+		.items_of = a->items_of,
 	};
 }
 

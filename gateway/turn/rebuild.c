@@ -34,8 +34,8 @@ last_user_message(struct hf_history *h)
 /* The history that this attempt's target must hear: from disk, or, for a
  * turn without a session, from the request. */
 static int
-load_history(struct hf_turn *t, const struct hf_conf_target *target,
-    struct hf_arena *a, struct hf_history *h, struct hf_error *e)
+load_history(struct hf_turn *t, struct payload *p, struct hf_history *h,
+    struct hf_error *e)
 {
 	int rc = 0;
 
@@ -44,7 +44,7 @@ load_history(struct hf_turn *t, const struct hf_conf_target *target,
 			*h = *t->read;
 		else
 			rc = hf_store_history(t->env->store, t->session_row,
-			    t->turn_row, a, h, e);
+			    t->turn_row, &p->arena, h, e);
 		if (rc < 0)
 			return rc;
 		hf_count(t->env->shm, HF_C_history_items_rebuilt, h->n);
@@ -52,7 +52,8 @@ load_history(struct hf_turn *t, const struct hf_conf_target *target,
 		h->item = t->in.draft.item;
 		h->n = t->in.draft.n;
 	}
-	if (target != t->in.route->target[t->plan.first] &&
+	p->items_of = h->n;
+	if (p->in.target != t->in.route->target[t->plan.first] &&
 	    t->in.route->failover_payload == HF_PAYLOAD_LAST_USER)
 		last_user_message(h);
 	return 0;
@@ -173,8 +174,9 @@ load(struct hf_turn *t, unsigned i, bool measured, struct payload *p,
     struct hf_error *e)
 {
 	struct hf_history h = { 0 };
-	int rc = load_history(t, p->in.target, &p->arena, &h, e);
+	int rc = load_history(t, p, &h, e);
 
+	p->items = h.n;
 	if (rc == 0 && t->started)
 		rc = add_partial(t, &p->arena, &h, &p->in, e);
 	if (rc < 0)
@@ -186,7 +188,9 @@ load(struct hf_turn *t, unsigned i, bool measured, struct payload *p,
 	p->in.stream = turn_upstream_stream(t, p->in.target);
 	rc = hf_json_check(t->in.params, &p->in.params, NULL, e);
 	HF_CHECK(rc == 0);
-	return window_fit(t, i, measured, p, e);
+	rc = window_fit(t, i, measured, p, e);
+	p->items -= p->fit.items;
+	return rc;
 }
 
 int

@@ -58,7 +58,8 @@ struct payload {
 	struct hf_arena arena;
 	struct hf_payload_input in;
 	struct fitted fit;
-	bool unsayable; /* to that target, because: */
+	unsigned items, items_of; /* of the history: in it, and all */
+	bool unsayable;		  /* to that target, because: */
 	struct hf_error why;
 };
 
@@ -110,8 +111,9 @@ struct hf_attempt {
 	struct fitted fit;	 /* of its payload */
 	struct hf_ticket ticket; /* of the target's breaker */
 	const struct hf_conf_call *ticket_call;
-	enum hf_health verdict; /* what the breaker is told */
-	bool judged;		/* else it is cut */
+	enum hf_health verdict;	  /* what the breaker is told */
+	bool judged;		  /* else it is cut */
+	unsigned items, items_of; /* in its payload, and in the history */
 	int64_t bytes_out, bytes_in;
 };
 
@@ -181,8 +183,6 @@ struct hf_turn {
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
 	unsigned open_n;	    /* whose row is open; 0: none */
 	struct hedge hedge;
-	unsigned built,
-	    built_of;		 /* items in the last payload, in the history */
 	struct hf_ticket ticket; /* of the call that is about to be made */
 	bool redial;		 /* the next call has a connection of its own */
 	bool reserved;		 /* a place in the target's pace */

@@ -50,7 +50,7 @@ may_scan(enum hf_sql q)
 	static const enum hf_sql list[] = { HF_SQL_KEY_ANY, HF_SQL_KEY_LIST,
 		HF_SQL_MASTER_KEY_NEWEST, HF_SQL_TURN_LIVE, HF_SQL_TURN_GRANTED,
 		HF_SQL_INFO_LIST, HF_SQL_INFO_NAMED, HF_SQL_INFO_PREFIX,
-		HF_SQL_INFO_STATS };
+		HF_SQL_INFO_STATS, HF_SQL_DISABLED_LIST };
 
 	for (size_t i = 0; i < hf_countof(list); i++)
 		if (list[i] == q)

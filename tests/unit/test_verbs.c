@@ -196,7 +196,7 @@ num(const json_t *o, const char *member)
 #define ATTEMPT                                                            \
 	"turn_seq n target cls reason http_status started_us "             \
 	"called_us first_token_us total_us from_bytes bytes_out bytes_in " \
-	"tokens_in tokens_out"
+	"tokens_in tokens_out items items_of"
 #define EVENT                                                            \
 	"turn_seq at_us after_us event attempt target state cls reason " \
 	"status bytes of"
