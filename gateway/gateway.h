@@ -41,6 +41,34 @@ void hf_gateway_adopt(
 void hf_gateway_drain(struct hf_gateway *g, void (*done)(void *arg), void *arg);
 void hf_gateway_free(struct hf_gateway *g);
 
+/* --- a call for an operator (probe.c) ------------------------------------- */
+
+struct hf_probe;
+struct hf_probe_result {
+	const char *target;
+	enum hf_class cls;  /* HF_CLASS_NONE: it answered */
+	const char *reason; /* static */
+	bool timed_out;
+	int http_status;  /* 0: none came */
+	char address[48]; /* that was called; "": none */
+	/* Since the beginning; -1: that was not reached (secured: not
+	 * needed, perhaps). */
+	int64_t resolved_us, connected_us, secured_us, first_token_us;
+	int64_t total_us;
+	int64_t retry_after_ms; /* -1: no hint */
+	struct hf_str text; /* the beginning of the answer, or the provider's
+			     * or library's words about the error */
+};
+/* Called once; the probe is gone when it returns. */
+typedef void (*hf_probe_fn)(void *arg, const struct hf_probe_result *r);
+/* Ask 't' (borrowed until the end) for a word.  No callback runs before this
+ * returns. */
+int hf_probe_start(struct event_base *base, const struct hf_conf_target *t,
+    hf_probe_fn fn, void *arg, struct hf_probe **out,
+    struct hf_error *e) HF_MUST_CHECK;
+/* No callback follows. */
+void hf_probe_cancel(struct hf_probe *p);
+
 /* The hf_make_body_fn that keep.h asks for: an assistant message's body and
  * normal form from plain text. */
 int hf_gateway_make_body(void *arg, struct hf_str text, struct hf_str refusal,

@@ -42,7 +42,7 @@ libgateway_a_SOURCES += gateway/front/conn.c gateway/front/front.c \
 
 # turn, surface, gateway
 libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
-	gateway/warm.c gateway/warm.h \
+	gateway/probe.c gateway/warm.c gateway/warm.h \
 	gateway/surface/chat.c gateway/surface/chat_internal.h \
 	gateway/surface/chat_params.c gateway/surface/chat_request.c \
 	gateway/surface/error.c gateway/surface/follow.c \

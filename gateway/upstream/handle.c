@@ -97,6 +97,8 @@ on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 		c->repeated = true;
 		return CURL_SOCKET_BAD;
 	}
+	if (a->addrlen <= sizeof(c->peer))
+		memcpy(&c->peer, &a->addr, a->addrlen);
 	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 

@@ -36,6 +36,12 @@ struct hf_call {
 	int connect_ms;
 	bool fresh; /* not on a pooled connection */
 	int64_t started_us, connected_us;
+	int64_t resolved_us; /* its addresses were known; 0: not yet */
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} peer;		       /* tried last; family 0: none */
 	struct hf_buf headers; /* of the response under way */
 	int status;
 	bool got_headers; /* the final ones, handed over */

@@ -4,6 +4,7 @@
  */
 #include <config.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -143,4 +144,34 @@ hf_call_classify(const struct hf_call *c, CURLcode rc, struct hf_call_result *r)
 	    c->repeated		     ? "the pooled connection died" :
 		c->detail[0] != '\0' ? c->detail :
 				       curl_easy_strerror(rc));
+}
+
+static int64_t
+since_start(const struct hf_call *c, CURLINFO what)
+{
+	curl_off_t us = 0;
+
+	if (c->easy == NULL || c->resolved_us == 0)
+		return -1;
+	curl_easy_getinfo(c->easy, what, &us);
+	/* The library counts from when it was given the call. */
+	return us <= 0 ? -1 : us + c->resolved_us - c->started_us;
+}
+
+void
+hf_call_times(const struct hf_call *c, struct hf_call_times *t)
+{
+	const void *at = c->peer.sa.sa_family == AF_INET6 ?
+	    (const void *)&c->peer.in6.sin6_addr :
+	    (const void *)&c->peer.in.sin_addr;
+
+	t->resolved_us =
+	    c->resolved_us == 0 ? -1 : c->resolved_us - c->started_us;
+	t->connected_us = since_start(c, CURLINFO_CONNECT_TIME_T);
+	t->secured_us = since_start(c, CURLINFO_APPCONNECT_TIME_T);
+	t->address[0] = '\0';
+	if (c->peer.sa.sa_family != 0 &&
+	    inet_ntop(c->peer.sa.sa_family, at, t->address,
+		sizeof(t->address)) == NULL)
+		t->address[0] = '\0';
 }

@@ -338,6 +338,7 @@ static void
 queue_call(struct hf_call *c)
 {
 	c->state = HF_CALL_QUEUED;
+	c->resolved_us = hf_now_us();
 	task_add(c);
 }
 

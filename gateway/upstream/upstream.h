@@ -37,6 +37,13 @@ struct hf_call_result {
 	char detail[160]; /* library's text; no contents */
 };
 
+/* How far a call is. */
+struct hf_call_times {
+	/* Since it was started; -1: not yet, or, of secured (TLS), never. */
+	int64_t resolved_us, connected_us, secured_us;
+	char address[48]; /* of the other side, tried last; "": none */
+};
+
 struct hf_call_ops {
 	/* Once, when the response's headers are complete. */
 	void (*headers)(void *arg, int status, struct hf_str headers);
@@ -65,6 +72,8 @@ void hf_upstream_push(struct hf_upstream *u);
 void hf_call_cancel(struct hf_call *c);
 /* Back-pressure: stop and go on reading from the provider. */
 void hf_call_pause(struct hf_call *c, bool pause);
+/* At any time before 'done' returns. */
+void hf_call_times(const struct hf_call *c, struct hf_call_times *t);
 unsigned hf_upstream_in_flight(const struct hf_upstream *u);
 
 #endif
