@@ -18,7 +18,10 @@ enum hf_ctl_opt {
 	HF_CTL_ATTEMPTS = 32,
 	HF_CTL_ALL = 64,
 	HF_CTL_WAIT = 128,
-	HF_CTL_LAST = HF_CTL_WAIT
+	HF_CTL_SINCE = 256,
+	HF_CTL_FOR = 512,
+	HF_CTL_WATCH = 1024,
+	HF_CTL_LAST = HF_CTL_WATCH
 };
 
 /* What a reply becomes. */
@@ -33,10 +36,14 @@ enum hf_ctl_doc {
 	HF_CTL_DOC_KEYS,
 	HF_CTL_DOC_KEY,
 	HF_CTL_DOC_PROVIDERS,
-	HF_CTL_DOC_WARNINGS, /* {file, warnings} */
-	HF_CTL_DOC_CONFIG,   /* {config, settings} */
-	HF_CTL_DOC_EXPLAIN,  /* a list of keys */
-	HF_CTL_DOC_ERRORS,   /* a list of error classes */
+	HF_CTL_DOC_PROVIDER, /* one object */
+	HF_CTL_DOC_TESTS,    /* a list */
+	HF_CTL_DOC_FAILOVERS,
+	HF_CTL_DOC_FAILOVER_SUMMARY, /* a list */
+	HF_CTL_DOC_WARNINGS,	     /* {file, warnings} */
+	HF_CTL_DOC_CONFIG,	     /* {config, settings} */
+	HF_CTL_DOC_EXPLAIN,	     /* a list of keys */
+	HF_CTL_DOC_ERRORS,	     /* a list of error classes */
 	HF_CTL_DOC_RELOAD,
 	HF_CTL_DOC_DRAIN
 };
@@ -66,7 +73,7 @@ struct hf_ctl { /* strings are borrowed from argv */
 	int timeout_ms; /* 0: not given */
 	unsigned given; /* enum hf_ctl_opt */
 	const char *tenant, *label, *before, *operand, *second;
-	int64_t limit, wait_s;
+	int64_t limit, wait_s, since_s, for_s, watch_s;
 };
 
 #define HF_CTL_TEXT 512 /* a message with its NUL */

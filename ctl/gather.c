@@ -14,6 +14,9 @@ empty_document(enum hf_ctl_doc kind)
 	case HF_CTL_DOC_LOCKS:
 	case HF_CTL_DOC_TIMELINE:
 	case HF_CTL_DOC_PROVIDERS:
+	case HF_CTL_DOC_TESTS:
+	case HF_CTL_DOC_FAILOVERS:
+	case HF_CTL_DOC_FAILOVER_SUMMARY:
 	case HF_CTL_DOC_EXPLAIN:
 	case HF_CTL_DOC_ERRORS:
 		return json_array();
@@ -31,6 +34,7 @@ empty_document(enum hf_ctl_doc kind)
 		return json_pack("{s:n, s:[]}", "file", "warnings");
 	case HF_CTL_DOC_STATUS:
 	case HF_CTL_DOC_KEY:
+	case HF_CTL_DOC_PROVIDER:
 	case HF_CTL_DOC_RELOAD:
 	case HF_CTL_DOC_DRAIN:
 		break;
@@ -159,6 +163,16 @@ hf_gather_data(void *gather, json_t *data)
 		return put_element(g->doc, data, "key");
 	case HF_CTL_DOC_PROVIDERS:
 		return put_element(g->doc, data, "provider");
+	case HF_CTL_DOC_PROVIDER:
+		return put_object(g->doc, data, "provider");
+	case HF_CTL_DOC_TESTS:
+		return put_element(g->doc, data, "test");
+	case HF_CTL_DOC_FAILOVERS:
+		return put_element(g->doc, data, "failover");
+	case HF_CTL_DOC_FAILOVER_SUMMARY:
+		return json_object_get(data, "progress") != NULL ?
+		    0 :
+		    put_element(g->doc, data, "failovers");
 	case HF_CTL_DOC_EXPLAIN:
 		return put_element(g->doc, data, "key");
 	case HF_CTL_DOC_ERRORS:
@@ -189,6 +203,7 @@ hf_gather_whole(const struct hf_gather *g)
 	switch (g->kind) {
 	case HF_CTL_DOC_STATUS:
 	case HF_CTL_DOC_KEY:
+	case HF_CTL_DOC_PROVIDER:
 	case HF_CTL_DOC_RELOAD:
 	case HF_CTL_DOC_DRAIN:
 		return json_object_size(g->doc) > 0;
@@ -205,6 +220,9 @@ hf_gather_whole(const struct hf_gather *g)
 	case HF_CTL_DOC_TIMELINE:
 	case HF_CTL_DOC_KEYS:
 	case HF_CTL_DOC_PROVIDERS:
+	case HF_CTL_DOC_TESTS:
+	case HF_CTL_DOC_FAILOVERS:
+	case HF_CTL_DOC_FAILOVER_SUMMARY:
 	case HF_CTL_DOC_WARNINGS:
 	case HF_CTL_DOC_EXPLAIN:
 	case HF_CTL_DOC_ERRORS:
@@ -213,11 +231,41 @@ hf_gather_whole(const struct hf_gather *g)
 	return true;
 }
 
+/* What a test of several targets comes to: a plain failure before one that may
+ * pass. */
+static int
+test_verdict(const json_t *tests)
+{
+	bool failed = false, late = false, full = false;
+	size_t i;
+	json_t *v;
+
+	json_array_foreach(tests, i, v)
+	{
+		const char *r = json_string_value(json_object_get(v, "result"));
+
+		if (json_is_true(json_object_get(v, "ok")))
+			continue;
+		if (json_is_true(json_object_get(v, "timed_out")))
+			late = true;
+		else if (r != NULL && strcmp(r, "capacity") == 0)
+			full = true;
+		else
+			failed = true;
+	}
+	return failed || json_array_size(tests) == 0 ? HF_EXIT_FAILED :
+	    late				     ? HF_EXIT_TIMEOUT :
+	    full				     ? HF_EXIT_TRYLATER :
+						       HF_EXIT_OK;
+}
+
 int
 hf_gather_verdict(const struct hf_gather *g)
 {
 	json_t *v = json_object_get(g->doc, "verified");
 
+	if (g->kind == HF_CTL_DOC_TESTS)
+		return test_verdict(g->doc);
 	if (json_is_array(g->doc))
 		return json_array_size(g->doc) > 0 ? HF_EXIT_OK :
 						     HF_EXIT_FAILED;

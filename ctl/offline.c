@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/conf.h"
 #include "store/inspect.h"
+
+#define FAILOVERS_DEFAULT 50
 
 struct offline {
 	const struct hf_ctl *ctl;
@@ -23,6 +26,7 @@ struct offline {
 	char database[4096], key_file[4096];
 	struct hf_inspect *in;
 	struct hf_verified sum;
+	int64_t left; /* failovers to be told */
 };
 
 /* --- rows ----------------------------------------------------------------- */
@@ -152,6 +156,22 @@ on_lock(void *arg, const struct hf_lock_info *l)
 	return put(arg, &hf_view_lock, l);
 }
 
+/* Nonzero: enough. */
+static int
+on_failover(void *arg, const struct hf_failover_info *f)
+{
+	struct offline *o = arg;
+
+	o->left--;
+	return put(o, &hf_view_failover, f) || o->left == 0;
+}
+
+static int
+on_group(void *arg, const struct hf_failover_group *g)
+{
+	return put(arg, &hf_view_failover_group, g);
+}
+
 static void
 on_finding(void *arg, const struct hf_finding *f)
 {
@@ -263,6 +283,46 @@ locks(struct offline *o, struct hf_error *e)
 	return hf_inspect_locks(o->in, &at, on_lock, o, e);
 }
 
+static int64_t
+since_us(const struct offline *o)
+{
+	return o->ctl->since_s == 0 ? 0 :
+				      hf_wall_us() - o->ctl->since_s * 1000000;
+}
+
+static int
+failovers(struct offline *o, struct hf_error *e)
+{
+	struct hf_failover_filter f = { .since_us = since_us(o) };
+	const char *before = o->ctl->before;
+	struct hf_cursor at = { 0 };
+	int rc;
+
+	if (before != NULL && (f.before = strtoll(before, NULL, 10)) <= 0)
+		return hf_fail(
+		    e, HF_EINVAL, "--before: expected the row of a failover");
+	o->left = o->ctl->limit > 0 ? o->ctl->limit : FAILOVERS_DEFAULT;
+	do
+		rc = hf_inspect_failovers(o->in, &f, &at, on_failover, o, e);
+	while (rc > 0 && !o->failed && o->left > 0);
+	return rc < 0 ? rc : 0;
+}
+
+static int
+failover_summary(struct offline *o, struct hf_error *e)
+{
+	struct hf_failover_sum *s = hf_failover_sum_new(since_us(o));
+	int rc;
+
+	do
+		rc = hf_failover_sum_more(o->in, s, e);
+	while (rc > 0);
+	if (rc == 0)
+		hf_failover_sum_tell(s, on_group, o);
+	hf_failover_sum_free(s);
+	return rc;
+}
+
 static int
 keys(struct offline *o, struct hf_error *e)
 {
@@ -280,6 +340,8 @@ static const struct {
 	{ "sessions.verify", verify },
 	{ "locks.list", locks },
 	{ "keys.list", keys },
+	{ "failovers.list", failovers },
+	{ "failovers.summary", failover_summary },
 };
 
 /* --- where it is ---------------------------------------------------------- */

@@ -40,7 +40,20 @@ const struct hf_ctl_command hf_ctl_commands[] = {
 	    HF_CTL_TENANT, HF_CTL_DOC_KEY },
 	{ "keys.list", NULL, NULL, 0, 0, HF_CTL_DOC_KEYS },
 	{ "keys.revoke", "prefix", "PREFIX", 0, 0, HF_CTL_DOC_KEY },
-	{ "providers.list", NULL, NULL, 0, 0, HF_CTL_DOC_PROVIDERS },
+	{ "providers.list", NULL, NULL, HF_CTL_WATCH, 0, HF_CTL_DOC_PROVIDERS },
+	{ "providers.show", "name", "NAME", HF_CTL_WATCH, 0,
+	    HF_CTL_DOC_PROVIDER },
+	{ "providers.test", "name", "NAME", 0, 0, HF_CTL_DOC_TESTS },
+	{ "providers.disable", "name", "NAME", 0, 0, HF_CTL_DOC_PROVIDERS },
+	{ "providers.enable", "name", "NAME", 0, 0, HF_CTL_DOC_PROVIDERS },
+	{ "providers.trip", "name", "NAME", HF_CTL_FOR, 0,
+	    HF_CTL_DOC_PROVIDERS },
+	{ "providers.reset", "name", "NAME", 0, 0, HF_CTL_DOC_PROVIDERS },
+	{ "failovers.list", NULL, NULL,
+	    HF_CTL_SINCE | HF_CTL_LIMIT | HF_CTL_BEFORE | HF_CTL_WATCH, 0,
+	    HF_CTL_DOC_FAILOVERS },
+	{ "failovers.summary", NULL, NULL, HF_CTL_SINCE | HF_CTL_WATCH, 0,
+	    HF_CTL_DOC_FAILOVER_SUMMARY },
 	{ "config.check", "file", "[FILE]", 0, 0, HF_CTL_DOC_WARNINGS },
 	{ "config.show", NULL, NULL, 0, 0, HF_CTL_DOC_CONFIG },
 	{ "config.explain", "key", "KEY", 0, 0, HF_CTL_DOC_EXPLAIN },
@@ -81,6 +94,9 @@ static const struct option options[] = { { "socket", required_argument, NULL,
 	{ "attempts", no_argument, NULL, OPT_COMMAND + HF_CTL_ATTEMPTS },
 	{ "all", no_argument, NULL, OPT_COMMAND + HF_CTL_ALL },
 	{ "wait", required_argument, NULL, OPT_COMMAND + HF_CTL_WAIT },
+	{ "since", required_argument, NULL, OPT_COMMAND + HF_CTL_SINCE },
+	{ "for", required_argument, NULL, OPT_COMMAND + HF_CTL_FOR },
+	{ "watch", required_argument, NULL, OPT_COMMAND + HF_CTL_WATCH },
 	{ NULL, 0, NULL, 0 } };
 
 static bool
@@ -92,6 +108,54 @@ integer(const char *z, int64_t min, int64_t max, int64_t *out)
 	*out = strtoll(z, &end, 10);
 	return errno == 0 && end != z && *end == '\0' && *z >= '0' &&
 	    *z <= '9' && *out >= min && *out <= max;
+}
+
+/* "90", "15m", "12h", "7d": seconds. */
+static bool
+duration(const char *z, int64_t max, int64_t *out)
+{
+	static const struct {
+		char unit;
+		int64_t s;
+	} unit[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+	size_t n = strspn(z, "0123456789");
+	char digits[16];
+
+	if (n == 0 || n >= sizeof(digits))
+		return false;
+	memcpy(digits, z, n);
+	digits[n] = '\0';
+	if (z[n] == '\0')
+		return integer(digits, 1, max, out);
+	for (size_t i = 0; i < hf_countof(unit); i++) {
+		if (z[n] != unit[i].unit || z[n + 1] != '\0')
+			continue;
+		if (!integer(digits, 1, max / unit[i].s, out))
+			return false;
+		*out *= unit[i].s;
+		return true;
+	}
+	return false;
+}
+
+/* Options whose argument is a time. */
+static int
+time_option(struct hf_ctl *ctl, unsigned opt, const char *arg, char *text)
+{
+	static const int64_t most = 100 * 366 * (int64_t)86400;
+	int64_t *out = opt == HF_CTL_SINCE ? &ctl->since_s :
+	    opt == HF_CTL_FOR		   ? &ctl->for_s :
+					     &ctl->watch_s;
+
+	if (duration(arg, opt == HF_CTL_SINCE ? most : 86400, out))
+		return 0;
+	snprintf(text, HF_CTL_TEXT,
+	    "--%s: expected a time such as 90s, 15m, 12h%s",
+	    opt == HF_CTL_SINCE	  ? "since" :
+		opt == HF_CTL_FOR ? "for" :
+				    "watch",
+	    opt == HF_CTL_SINCE ? " or 7d" : ", at most 24h");
+	return HF_EXIT_USAGE;
 }
 
 static int
@@ -120,6 +184,10 @@ command_option(struct hf_ctl *ctl, unsigned opt, const char *arg, char *text)
 		snprintf(
 		    text, HF_CTL_TEXT, "--wait: expected seconds, 1 to 86400");
 		return HF_EXIT_USAGE;
+	case HF_CTL_SINCE:
+	case HF_CTL_FOR:
+	case HF_CTL_WATCH:
+		return time_option(ctl, opt, arg, text);
 	case HF_CTL_CONTENTS:
 	case HF_CTL_ATTEMPTS:
 	case HF_CTL_ALL:

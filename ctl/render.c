@@ -12,7 +12,8 @@
 
 /* Times of the day; every other *_us is a duration. */
 static const char *const times[] = { "created", "updated", "started", "ended",
-	"revoked", "lock_since", "called", "gone", "delivered", "at" };
+	"revoked", "lock_since", "called", "gone", "delivered", "at", "last",
+	"last_error_at", "breaker_since", "breaker_until", "limited_until" };
 
 static int
 add_times(json_t *o)
@@ -34,26 +35,25 @@ add_times(json_t *o)
 	return 0;
 }
 
-/* One level of lists and one of members is all there is. */
+#define DEPTH_MOST 8 /* of lists and members; there are fewer */
+
 static int
-add_all_times(json_t *doc)
+add_all_times(json_t *doc, int depth)
 {
 	const char *name;
 	size_t i;
 	json_t *v;
 	int rc = 0;
 
+	if (depth == DEPTH_MOST)
+		return 0;
 	if (json_is_array(doc)) {
-		json_array_foreach(doc, i, v) rc |= add_times(v);
+		json_array_foreach(doc, i, v) rc |= add_all_times(v, depth + 1);
 		return rc;
 	}
-	json_object_foreach(doc, name, v)
-	{
-		if (json_is_array(v))
-			rc |= add_all_times(v);
-		else if (json_is_object(v))
-			rc |= add_times(v);
-	}
+	if (!json_is_object(doc))
+		return 0;
+	json_object_foreach(doc, name, v) rc |= add_all_times(v, depth + 1);
 	return rc | add_times(doc);
 }
 
@@ -67,7 +67,7 @@ hf_ctl_render_json(
 
 	(void)ctl;
 	(void)kind;
-	if (add_all_times(doc) != 0 || json_dumpf(doc, out, flags) != 0)
+	if (add_all_times(doc, 0) != 0 || json_dumpf(doc, out, flags) != 0)
 		return -1;
 	return fputc('\n', out) == EOF ? -1 : 0;
 }
@@ -124,6 +124,7 @@ hf_ctl_render_ids(
 	case HF_CTL_DOC_ERRORS:
 	case HF_CTL_DOC_RELOAD:
 	case HF_CTL_DOC_DRAIN:
+	case HF_CTL_DOC_FAILOVER_SUMMARY:
 		break;
 	case HF_CTL_DOC_VERIFY:
 		print_suspects(json_object_get(doc, "findings"), out);
@@ -137,6 +138,15 @@ hf_ctl_render_ids(
 	case HF_CTL_DOC_SESSIONS:
 	case HF_CTL_DOC_KEYS:
 		json_array_foreach(doc, i, v) print_id(v, "id", out);
+		break;
+	case HF_CTL_DOC_PROVIDER:
+		print_id(doc, "name", out);
+		break;
+	case HF_CTL_DOC_TESTS:
+		json_array_foreach(doc, i, v) print_id(v, "target", out);
+		break;
+	case HF_CTL_DOC_FAILOVERS:
+		json_array_foreach(doc, i, v) print_id(v, "turn", out);
 		break;
 	case HF_CTL_DOC_SESSION:
 		print_id(json_object_get(doc, "session"), "id", out);

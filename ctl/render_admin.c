@@ -101,7 +101,8 @@ hf_ctl_text_verify(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	return print(&b, out);
 }
 
-/* --- locks and providers -------------------------------------------------- */
+/* --- locks ------------------------------------------------------------------
+ */
 
 static const struct hf_ctl_column lock_columns[] = {
 	{ "SESSION", "session", HF_CTL_TEXT_CELL },
@@ -123,86 +124,6 @@ hf_ctl_text_locks(const struct hf_ctl *ctl, json_t *doc, FILE *out)
 	    0 :
 	    hf_ctl_table(lock_columns, hf_countof(lock_columns), doc,
 		!ctl->no_headers, out);
-}
-
-static const struct hf_ctl_column provider_columns[] = {
-	{ "PROVIDER", "provider", HF_CTL_TEXT_CELL },
-	{ "DIALECT", "dialect", HF_CTL_TEXT_CELL },
-	{ "TARGET", "name", HF_CTL_TEXT_CELL },
-	{ "ROUTES", "routes_text", HF_CTL_TEXT_CELL },
-	{ "BASE_URL", "base_url", HF_CTL_TEXT_CELL },
-};
-
-static int
-join_routes(json_t *row)
-{
-	json_t *v;
-	struct hf_buf b;
-	size_t i;
-	int rc;
-
-	hf_buf_init(&b, HF_BUF_NOCAP);
-	json_array_foreach(json_object_get(row, "routes"), i, v)
-	{
-		if (!json_is_string(v))
-			continue;
-		if (b.size > 0)
-			hf_buf_puts(&b, ", ");
-		hf_buf_puts(&b, json_string_value(v));
-	}
-	rc = !hf_buf_ok(&b) ? -1 :
-	    b.size == 0	    ? 0 :
-			      json_object_set_new(
-				  row, "routes_text", json_stringn(b.data, b.size));
-	hf_buf_free(&b);
-	return rc;
-}
-
-static int
-add_row(json_t *rows, json_t *provider, json_t *target)
-{
-	static const char *const members[] = { "dialect", "base_url" };
-	json_t *row =
-	    json_is_object(target) ? json_copy(target) : json_object();
-	json_t *name = json_object_get(provider, "name");
-	int rc = row == NULL ? -1 : 0;
-
-	for (size_t i = 0; i < hf_countof(members) && rc == 0; i++) {
-		json_t *v = json_object_get(provider, members[i]);
-
-		rc = v == NULL ? 0 : json_object_set(row, members[i], v);
-	}
-	if (rc == 0 && name != NULL)
-		rc = json_object_set(row, "provider", name);
-	if (rc == 0)
-		rc = join_routes(row);
-	if (rc != 0) {
-		json_decref(row);
-		return -1;
-	}
-	return json_array_append_new(rows, row);
-}
-
-int
-hf_ctl_text_providers(const struct hf_ctl *ctl, json_t *doc, FILE *out)
-{
-	json_t *rows = json_array(), *p, *t;
-	size_t i, k;
-	int rc = rows == NULL ? -1 : 0;
-
-	json_array_foreach(doc, i, p)
-	{
-		json_t *targets = json_object_get(p, "targets");
-
-		if (json_array_size(targets) == 0)
-			rc |= add_row(rows, p, NULL);
-		json_array_foreach(targets, k, t) rc |= add_row(rows, p, t);
-	}
-	if (rc == 0 && json_array_size(rows) > 0)
-		rc = hf_ctl_table(provider_columns,
-		    hf_countof(provider_columns), rows, !ctl->no_headers, out);
-	json_decref(rows);
-	return rc;
 }
 
 /* --- configuration -------------------------------------------------------- */

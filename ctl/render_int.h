@@ -1,6 +1,6 @@
 /*
  * What the printers of tables share: render_text.c (sessions, keys, status),
- * render_timeline.c and render_admin.c (the rest).
+ * render_timeline.c, render_providers.c and render_admin.c (the rest).
  */
 #ifndef HF_CTL_RENDER_INT_H
 #define HF_CTL_RENDER_INT_H
@@ -19,6 +19,11 @@ int hf_ctl_text_check(json_t *doc, FILE *out);
 int hf_ctl_text_verify(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_locks(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_providers(const struct hf_ctl *ctl, json_t *doc, FILE *out);
+int hf_ctl_text_provider(const struct hf_ctl *ctl, json_t *doc, FILE *out);
+int hf_ctl_text_tests(const struct hf_ctl *ctl, json_t *doc, FILE *out);
+int hf_ctl_text_failovers(const struct hf_ctl *ctl, json_t *doc, FILE *out);
+int hf_ctl_text_failover_summary(
+    const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_warnings(json_t *doc, FILE *out);
 int hf_ctl_text_config(const struct hf_ctl *ctl, json_t *doc, FILE *out);
 int hf_ctl_text_explain(json_t *doc, FILE *out);

@@ -61,6 +61,7 @@ static const struct hf_ctl_column attempt_columns[] = {
 	{ "TOTAL", "total_us", DURATION },
 	{ "FROM", "from_bytes", SOME },
 	{ "OMITTED", "omitted_items", SOME },
+	{ "ITEMS", "items", SOME },
 	{ "SENT", "bytes_out", BYTES },
 	{ "RECEIVED", "bytes_in", BYTES },
 	{ "STARTED", "started_us", TIME },
@@ -385,6 +386,14 @@ hf_ctl_render_text(
 		return hf_ctl_text_locks(ctl, doc, out);
 	case HF_CTL_DOC_PROVIDERS:
 		return hf_ctl_text_providers(ctl, doc, out);
+	case HF_CTL_DOC_PROVIDER:
+		return hf_ctl_text_provider(ctl, doc, out);
+	case HF_CTL_DOC_TESTS:
+		return hf_ctl_text_tests(ctl, doc, out);
+	case HF_CTL_DOC_FAILOVERS:
+		return hf_ctl_text_failovers(ctl, doc, out);
+	case HF_CTL_DOC_FAILOVER_SUMMARY:
+		return hf_ctl_text_failover_summary(ctl, doc, out);
 	case HF_CTL_DOC_WARNINGS:
 		return hf_ctl_text_warnings(doc, out);
 	case HF_CTL_DOC_CONFIG:

@@ -7,6 +7,7 @@
 #include "ctl/ctl.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/conf.h"
@@ -19,6 +20,7 @@
 #define DEFAULT_SOCKET HF_RUNSTATEDIR "/holdfast/control.sock"
 #define TIMEOUT_MS 10000 /* of silence */
 #define RELOAD_MS 120000 /* new workers start, which takes a while */
+#define TEST_MS 90000	 /* longer than any test of a target */
 
 /* The socket's path into 'out': as given, as the configuration says, or
  * where it is when nothing says so. */
@@ -74,6 +76,12 @@ make_args(const struct hf_ctl *ctl)
 	if ((ctl->given & HF_CTL_LIMIT) != 0)
 		rc |= json_object_set_new(
 		    args, "limit", json_integer(ctl->limit));
+	if ((ctl->given & HF_CTL_SINCE) != 0)
+		rc |= json_object_set_new(
+		    args, "since_s", json_integer(ctl->since_s));
+	if ((ctl->given & HF_CTL_FOR) != 0)
+		rc |= json_object_set_new(
+		    args, "for_s", json_integer(ctl->for_s));
 	if ((ctl->given & HF_CTL_CONTENTS) != 0)
 		rc |= json_object_set_new(args, "contents", json_true());
 	if ((ctl->given & HF_CTL_ATTEMPTS) != 0)
@@ -125,6 +133,8 @@ timeout_of(const struct hf_ctl *ctl)
 		return ctl->timeout_ms;
 	if (ctl->wait_s != 0)
 		return (int)ctl->wait_s * 1000;
+	if (ctl->command->doc == HF_CTL_DOC_TESTS)
+		return TEST_MS;
 	return ctl->command->doc == HF_CTL_DOC_RELOAD ? RELOAD_MS : TIMEOUT_MS;
 }
 
@@ -208,8 +218,8 @@ run(const struct hf_ctl *ctl, struct hf_gather *g, struct hf_ctl_fault *fault)
 	}
 }
 
-int
-hf_ctl_run(const struct hf_ctl *ctl)
+static int
+run_once(const struct hf_ctl *ctl)
 {
 	struct hf_ctl_fault fault = { .exit = HF_EXIT_FAILED };
 	struct hf_gather g;
@@ -224,5 +234,24 @@ hf_ctl_run(const struct hf_ctl *ctl)
 		    "the daemon's answer lacks what was asked for");
 	rc = rc == 0 ? print(ctl, &g) : report(&fault);
 	json_decref(g.doc);
+	return rc;
+}
+
+int
+hf_ctl_run(const struct hf_ctl *ctl)
+{
+	const struct timespec pause = { .tv_sec = ctl->watch_s };
+	bool clear = isatty(STDOUT_FILENO) != 0 && !ctl->json;
+	int rc;
+
+	if (ctl->watch_s == 0)
+		return run_once(ctl);
+	do {
+		if (clear)
+			fputs("\033[H\033[2J", stdout);
+		rc = run_once(ctl);
+		/* An empty list may fill; the rest does not mend itself. */
+	} while (rc <= HF_EXIT_FAILED && !ferror(stdout) &&
+	    nanosleep(&pause, NULL) == 0);
 	return rc;
 }

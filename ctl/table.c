@@ -37,6 +37,10 @@ put_int(struct hf_buf *out, json_int_t v, enum hf_ctl_format format)
 		    (uint64_t)v & 0xffffffff);
 		return;
 	case HF_CTL_MS_CELL:
+		if (v < 0) {
+			hf_buf_putc(out, '-');
+			return;
+		}
 		hf_buf_printf(out, "%.1f", (double)v / 1e3);
 		return;
 	case HF_CTL_SOME_CELL:

@@ -15,7 +15,8 @@ enum hf_ctl_format {
 	HF_CTL_INT_CELL,
 	HF_CTL_SOME_CELL,     /* an integer; 0: none */
 	HF_CTL_KNOWN_CELL,    /* an integer; below 0: not known */
-	HF_CTL_MS_CELL,	      /* microseconds, as milliseconds */
+	HF_CTL_MS_CELL,	      /* microseconds, as milliseconds; below 0:
+			       * not known */
 	HF_CTL_TIME_CELL,     /* wall clock in microseconds, as UTC */
 	HF_CTL_DURATION_CELL, /* microseconds; 0: none */
 	HF_CTL_BYTES_CELL,

@@ -36,6 +36,7 @@ struct client {
 	struct bufferevent *bev;
 	struct event *again; /* a step that had nothing to say */
 	struct hf_reply reply;
+	struct hf_peer peer;
 	bool closing; /* as soon as the reply is out */
 };
 
@@ -173,6 +174,12 @@ put_end(struct hf_reply *r, int rc, const struct hf_error *e)
 			 r->id, "end", 1),
 		     &local) < 0)
 		put_error(r, local.code, &local);
+}
+
+const struct hf_peer *
+hf_reply_peer(const struct hf_reply *r)
+{
+	return &r->client->peer;
 }
 
 bool
@@ -366,13 +373,15 @@ refuse(int fd, int rc, const char *text)
 }
 
 static bool
-may_connect(int fd)
+may_connect(int fd, struct hf_peer *peer)
 {
 	struct ucred cr;
 	socklen_t n = sizeof(cr);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cr, &n) == 0 &&
-	    (cr.uid == 0 || cr.uid == geteuid());
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cr, &n) < 0)
+		return false;
+	*peer = (struct hf_peer){ .uid = cr.uid, .pid = cr.pid };
+	return cr.uid == 0 || cr.uid == geteuid();
 }
 
 static void
@@ -381,12 +390,13 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 {
 	const struct timeval idle = { .tv_sec = HF_CONTROL_IDLE_S };
 	struct hf_control *c = arg;
+	struct hf_peer peer = { -1, -1 };
 	struct client *cl;
 
 	(void)l;
 	(void)sa;
 	(void)len;
-	if (!may_connect(fd)) {
+	if (!may_connect(fd, &peer)) {
 		refuse(fd, HF_EPERM,
 		    "only root and the service's own user "
 		    "may use the control socket");
@@ -410,6 +420,7 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa,
 		return;
 	}
 	cl->control = c;
+	cl->peer = peer;
 	LIST_INSERT_HEAD(&c->clients, cl, link);
 	c->n_clients++;
 	bufferevent_setcb(cl->bev, on_read, on_written, on_event, cl);

@@ -43,6 +43,12 @@ void hf_control_free(struct hf_control *c);
 int hf_reply_data(
     struct hf_reply *r, json_t *data, struct hf_error *e) HF_MUST_CHECK;
 
+/* Whose request this is. */
+struct hf_peer {
+	int64_t uid, pid; /* as the kernel says; -1: it does not */
+};
+const struct hf_peer *hf_reply_peer(const struct hf_reply *r);
+
 /* Enough for this piece: return 1 from the step. */
 bool hf_reply_full(const struct hf_reply *r);
 /* 1: call again when what was put has got away; 0: that was all; or an

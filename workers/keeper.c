@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/exits.h"
 #include "base/log.h"
+#include "base/target.h"
 #include "gateway/gateway.h"
 #include "store/inspect.h"
 #include "store/keep.h"
@@ -99,6 +100,22 @@ recover(struct keeper *k, struct hf_recovered *rec, struct hf_error *e)
 	if (rc == 0)
 		atomic_store(&h->boot, boot);
 	return rc;
+}
+
+/* What was disabled by hand stays so. */
+static int
+on_disabled(void *arg, const char *name, int64_t since_us, int64_t uid)
+{
+	struct keeper *k = arg;
+	struct hf_error e = { 0 };
+
+	(void)since_us;
+	(void)uid;
+	if (hf_target_disable(&k->proc.shm, name, true, &e) < 0)
+		hf_log(HF_LOG_ERROR, "keeper: cannot disable: %s", e.text);
+	else
+		hf_log(HF_LOG_WARN, "keeper: disabled name=%s", name);
+	return 0;
 }
 
 /* --- duties ----------------------------------------------------------- */
@@ -284,7 +301,8 @@ serve(struct keeper *k, struct hf_error *e)
 		.control = k->control_path[0] == '\0' ? NULL : k->control_path,
 		.ask_reload = ask_reload,
 		.ask_end = ask_end,
-		.arg = k };
+		.arg = k,
+		.base = k->proc.base };
 	note_config(k, HF_FD_CONFIG);
 	rc = hf_control_new(
 	    &k->control, k->proc.base, HF_FD_CONTROL, on_verb, k, e);
@@ -314,6 +332,8 @@ start(struct keeper *k, struct hf_error *e)
 		rc = hf_inspect_open(&k->inspect, &k->proc.store, e);
 	if (rc == 0)
 		rc = recover(k, &rec, e);
+	if (rc == 0)
+		rc = hf_inspect_disabled(k->inspect, on_disabled, k, e);
 	if (rc == 0)
 		rc = serve(k, e);
 	if (rc < 0)

@@ -1,7 +1,7 @@
 noinst_LIBRARIES += libworkers.a
 libworkers_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(JANSSON_CFLAGS)
 libworkers_a_SOURCES = \
-	workers/children.c workers/confine.c workers/confine.h \
+	workers/audit.c workers/children.c workers/confine.c workers/confine.h \
 	workers/control.c workers/control.h workers/deaths.c \
 	workers/handover.c workers/handover.h workers/inherit.c \
 	workers/ipc.c workers/ipc.h workers/keeper.c workers/listen.c \
@@ -10,8 +10,10 @@ libworkers_a_SOURCES = \
 	workers/reload.c workers/proc.c workers/proc.h workers/spawn.c \
 	workers/spawn.h workers/supervise.c workers/supervise.h \
 	workers/tell.c workers/tell.h \
+	workers/figures.c workers/figures.h \
 	workers/verbs.c workers/verbs.h workers/verbs_admin.c \
-	workers/verbs_int.h workers/view.c workers/view.h workers/worker.c
+	workers/verbs_failovers.c workers/verbs_providers.c \
+	workers/verbs_test.c workers/verbs_int.h workers/view.c workers/view.h workers/worker.c
 WORKERS_LIBS = libworkers.a $(EVENT_LIBS) $(JANSSON_LIBS)
 
 sbin_PROGRAMS += holdfast

@@ -619,6 +619,14 @@ static const struct {
 	{ "locks.list", verb_locks_list }, { "keys.create", verb_keys_create },
 	{ "keys.list", verb_keys_list }, { "keys.revoke", verb_keys_revoke },
 	{ "providers.list", hf_verb_providers },
+	{ "providers.show", hf_verb_provider },
+	{ "providers.test", hf_verb_provider_test },
+	{ "providers.disable", hf_verb_disable },
+	{ "providers.enable", hf_verb_enable },
+	{ "providers.trip", hf_verb_trip },
+	{ "providers.reset", hf_verb_reset },
+	{ "failovers.list", hf_verb_failovers },
+	{ "failovers.summary", hf_verb_failover_summary },
 	{ "config.show", hf_verb_config_show }, { "reload", hf_verb_reload },
 	{ "drain", hf_verb_drain } };
 
@@ -634,8 +642,13 @@ int
 hf_verb_run(struct hf_verbs *v, const char *verb, const json_t *args,
     struct hf_reply *reply, struct hf_error *e)
 {
-	for (size_t i = 0; i < hf_countof(table); i++)
-		if (strcmp(table[i].verb, verb) == 0)
-			return table[i].run(v, args, reply, e);
+	for (size_t i = 0; i < hf_countof(table); i++) {
+		if (strcmp(table[i].verb, verb) == 0) {
+			int rc = table[i].run(v, args, reply, e);
+
+			hf_verb_audit(verb, args, reply, rc);
+			return rc;
+		}
+	}
 	return hf_fail(e, HF_EINVAL, "unknown verb");
 }

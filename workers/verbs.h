@@ -2,7 +2,8 @@
  * What the control verbs of base/verbs.def do: over the store's inspect and
  * keep interfaces, the scoreboard, the running configuration and, for what
  * only the master can do, records to it.  verbs.c: sessions, locks, keys,
- * status; verbs_admin.c: check, configuration, reload, drain.
+ * status; verbs_admin.c: check, configuration, reload, drain;
+ * verbs_providers.c, verbs_test.c, verbs_failovers.c: what they say.
  */
 #ifndef HF_WORKERS_VERBS_H
 #define HF_WORKERS_VERBS_H
@@ -33,6 +34,8 @@ struct hf_verbs { /* all borrowed */
 	int (*ask_end)(void *arg);
 	void *arg;
 	struct hf_waiter *waiting; /* replies that wait for the master */
+	struct event_base *base;   /* on which targets are tested */
+	unsigned n_tests;	   /* calls under way */
 };
 
 int hf_verb_run(struct hf_verbs *v, const char *verb, const json_t *args,

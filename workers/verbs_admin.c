@@ -1,6 +1,6 @@
 /*
- * The control verbs for the daemon itself: check, providers, configuration,
- * reload, drain.
+ * The control verbs for the daemon itself: check, configuration, reload,
+ * drain.
  */
 #include <config.h>
 
@@ -113,77 +113,14 @@ hf_verb_check(struct hf_verbs *v, const json_t *args, struct hf_reply *reply,
 
 /* --- the running configuration ------------------------------------------- */
 
-static int
-running(struct hf_verbs *v, struct hf_conf **out, struct hf_error *e)
+int
+hf_verb_conf(struct hf_verbs *v, struct hf_conf **out, struct hf_error *e)
 {
 	if (v->config_text == NULL)
 		return hf_fail(e, HF_EBUSY,
 		    "the running configuration is not "
 		    "known");
 	return hf_conf_parse_public(v->config_path, v->config_text, out, e);
-}
-
-static json_t *
-routes_of(const struct hf_conf *c, const struct hf_conf_target *t)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < c->n_route; i++)
-		for (unsigned k = 0; k < c->route[i].n_target; k++)
-			if (c->route[i].target[k] == t)
-				json_array_append_new(list,
-				    hf_json_text(hf_str(c->route[i].name)));
-	return list;
-}
-
-static json_t *
-targets_of(const struct hf_conf *c, const struct hf_conf_provider *p)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < c->n_target; i++) {
-		const struct hf_conf_target *t = &c->target[i];
-
-		if (t->provider != p)
-			continue;
-		json_array_append_new(list,
-		    json_pack("{s:o, s:o, s:i, s:i, "
-			      "s:i, s:o}",
-			"name", hf_json_text(hf_str(t->name)), "model",
-			hf_json_text(hf_str(t->model)), "connect_ms",
-			t->call.connect_ms, "first_token_ms",
-			t->call.first_token_ms, "total_ms", t->call.total_ms,
-			"routes", routes_of(c, t)));
-	}
-	return list;
-}
-
-int
-hf_verb_providers(struct hf_verbs *v, const json_t *args,
-    struct hf_reply *reply, struct hf_error *e)
-{
-	static const char *const dialect[] = {
-		[HF_DIALECT_OPENAI] = "openai",
-		[HF_DIALECT_ANTHROPIC] = "anthropic",
-	};
-	struct hf_conf *c = NULL;
-	int rc = running(v, &c, e);
-
-	(void)args;
-	for (unsigned i = 0; rc == 0 && i < c->n_provider; i++) {
-		const struct hf_conf_provider *p = &c->provider[i];
-
-		rc = hf_verb_send(reply, "provider",
-		    json_pack("{s:o, s:s, "
-			      "s:o, s:o}",
-			"name", hf_json_text(hf_str(p->name)), "dialect",
-			dialect[p->dialect], "base_url",
-			hf_json_text(hf_str(p->base_url)), "targets",
-			targets_of(c, p)),
-		    e);
-	}
-	hf_conf_free(c);
-	return rc;
 }
 
 struct show {
@@ -277,7 +214,7 @@ hf_verb_config_show(struct hf_verbs *v, const json_t *args,
 {
 	struct show w = { .v = v, .reply = reply, .e = e };
 	struct hf_conf *c = NULL;
-	int rc = running(v, &c, e);
+	int rc = hf_verb_conf(v, &c, e);
 
 	(void)args;
 	w.c = c;

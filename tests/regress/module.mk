@@ -25,6 +25,7 @@ REGRESS_TESTS = \
 	tests/regress/26-breaker.t \
 	tests/regress/27-take-up.t \
 	tests/regress/28-selftest.t tests/regress/28-any-gateway.t \
+	tests/regress/28-operators.t \
 	tests/regress/35-report.t tests/regress/36-judge.t \
 	tests/regress/28-window.t \
 	tests/regress/16-leaks.t \

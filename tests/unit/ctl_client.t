@@ -428,14 +428,88 @@ def test_locks_and_providers():
              "targets": []}
     p, req = ask(data(provider=provider) + data(provider=empty) + END,
                  "providers", "list")
+    lines = [row(p, n) for n in (1, 2, 3)]
     check("providers", req["verb"] == "providers.list" and
-          [row(p, n) for n in (1, 2, 3)] ==
-          [["o", "openai", "o/m", "a,", "b\\x1b", "https://x"],
-           ["o", "openai", "o/n", "-", "https://x"],
-           ["e", "anthropic", "-", "-", "https://y"]], p.stdout)
+          lines[0] == ["o/m"] + ["-"] * 13 + ["a,", "b\\x1b"] and
+          lines[1] == ["o/n"] + ["-"] * 14 and
+          lines[2] == ["e"] + ["-"] * 14, p.stdout)
     for wrong in ({"name": 3, "targets": [3]}, {"targets": {"a": 1}}, {}):
         p, _ = ask(data(provider=wrong) + END, "providers", "list")
         check(f"a provider of {wrong}", p.returncode == 0, p.stderr)
+
+
+def test_operators():
+    live = {"name": "o/m", "state": "open", "breaker": "open",
+            "breaker_until_us": 1764417600123000, "disabled": False,
+            "in_flight": 3, "waiting": 2, "rpm": 15, "admitted": 4,
+            "calls": 90, "answered": 80, "failed": 7, "cut": 0,
+            "failed_by_class": {"network": 6, "auth": 0, "x\x1b": 1},
+            "first_token_p50_us": 1500, "first_token_p99_us": -1,
+            "last_error": "net\x1b", "last_error_status": 502,
+            "last_error_at_us": 1764417600123000, "routes": ["m"],
+            "settings": {"connect_ms": 7, "k\x1b": "v\x1b"}}
+    provider = {"name": "o", "dialect": "openai", "targets": [live]}
+    at = "2025-11-29T12:00:00.123Z"
+    p, req = ask(data(provider=provider) + END, "providers", "disable", "o/m")
+    check("disable", req["verb"] == "providers.disable" and
+          req["args"] == {"name": "o/m"} and row(p, 1) ==
+          ["o/m", "open", at, "3", "2", "4", "of", "15", "90", "80", "7",
+           "0", "1.5", "-", "net\\x1b", "HTTP", "502", at, "m"], p.stdout)
+    p, req = ask(data(provider=provider) + END, "providers", "trip", "o",
+                 "--for", "15m")
+    check("trip: request", req["args"] == {"name": "o", "for_s": 900}, req)
+    p, req = ask(data(provider=provider) + END, "providers", "show", "o/m")
+    check("show", p.returncode == 0 and b"network 6, x\\x1b 1\n" in p.stdout
+          and b"k\\x1b" in p.stdout and b"v\\x1b\n" in p.stdout and
+          b"connect_ms     7\n" in p.stdout, p.stdout)
+    p, _ = ask(data(provider=provider) + END, "-o", "json", "providers",
+               "show", "o/m")
+    check("show json: times of targets", json.loads(p.stdout)["targets"][0]
+          ["last_error_at"] == at, p.stdout)
+    p, _ = ask(END, "providers", "show", "o")
+    check("show without one: exit 4", p.returncode == 4, p.stderr)
+    for wrong in ({"targets": [3, {"routes": 5}]}, {"targets": {}}, {"x": 1},
+                  {"targets": [{"failed_by_class": [1], "settings": 3}]}):
+        for verb in "show", "reset":
+            p, _ = ask(data(provider=wrong) + END, "providers", verb, "o")
+            check(f"{verb} of {wrong}", p.returncode == 0, p.stderr)
+
+    def test(**more):
+        return data(test=dict({"target": "o/m", "ok": False, "result":
+                               "network", "timed_out": False, "status": 0,
+                               "resolved_us": -1, "text": "a\x1bb"}, **more))
+    for frames, code in ((test(ok=True), 0), (test(), 1),
+                         (test(timed_out=True), 8),
+                         (test(result="capacity"), 75),
+                         (test(ok=True) + test(result="capacity"), 75),
+                         (test(timed_out=True) + test(result="capacity"), 8),
+                         (test(timed_out=True) + test(result=3), 1), (b"", 1)):
+        p, _ = ask(frames + END, "providers", "test", "o")
+        check(f"test: exit {code}", p.returncode == code and
+              b"\x1b" not in p.stdout, p)
+    failover = {"row": 1 << 21, "at_us": 1764417600123000, "session": "ses_1",
+                "turn": "turn_1", "turn_seq": 2, "from": "o/m", "to": "p/n",
+                "cls": "network", "reason": "eof", "status": 200,
+                "gap_us": 1500, "from_bytes": 35, "items": 3, "items_of": 5,
+                "outcome": "ok"}
+    p, req = ask(data(failover=failover) + data(failover=dict(
+        failover, from_bytes=0, items=0, gap_us=-1, outcome=None)) + END,
+        "failovers", "list", "--since", "2h", "--before", "77")
+    check("failovers", req["args"] == {"since_s": 7200, "before": "77"} and
+          [row(p, n) for n in (1, 2)] ==
+          [[at, "ses_1", "2", "o/m", "p/n", "network", "eof", "200", "1.5",
+            "at", "byte", "35", "3", "of", "5", "ok", str(1 << 21)],
+           [at, "ses_1", "2", "o/m", "p/n", "network", "eof", "200", "-",
+            "before", "-", "-", str(1 << 21)]], p.stdout)
+    group = {"target": "o/m", "cls": "network", "failovers": 3, "answered": 2,
+             "in_stream": 1, "shortened": 0, "gap_p50_us": 1500,
+             "gap_p99_us": -1, "last_us": 1764417600123000}
+    p, _ = ask(data(progress={}) + data(failovers=group) + END, "failovers",
+               "summary")
+    check("summary", row(p, 1) == ["o/m", "network", "3", "2", "1", "0",
+                                   "1.5", "-", at], p.stdout)
+    p, _ = ask(END, "failovers", "summary")
+    check("no failovers: exit 1", p.returncode == 1, p.stderr)
 
 
 def test_config():
@@ -675,7 +749,8 @@ def test_usage_and_config():
 try:
     for test in (test_status, test_list, test_show, test_timeline, test_keys,
                  test_check,
-                 test_verify, test_locks_and_providers, test_config,
+                 test_verify, test_locks_and_providers,
+                 test_operators, test_config,
                  test_reload_and_drain, test_errors,
                  test_broken, test_delivery, test_no_daemon, test_permission,
                  test_usage_and_config):

@@ -156,7 +156,7 @@ row(const json_t *all, const char *kind, size_t n)
 static void
 has_members(const json_t *o, const char *names)
 {
-	char copy[512], *save = NULL;
+	char copy[1024], *save = NULL;
 	size_t n = 0;
 
 	assert_non_null(o);
@@ -197,6 +197,13 @@ num(const json_t *o, const char *member)
 	"turn_seq n target cls reason http_status started_us "             \
 	"called_us first_token_us total_us from_bytes bytes_out bytes_in " \
 	"tokens_in tokens_out items items_of"
+#define FIGURES                                                            \
+	" state disabled disabled_as breaker breaker_since_us "            \
+	"breaker_until_us failures_in_row ramp_answers in_flight waiting " \
+	"admitted reserved limited_until_us calls answered failed "        \
+	"failed_by_class cut limited last_error last_error_status "        \
+	"last_error_at_us first_tokens first_token_p50_us "                \
+	"first_token_p99_us"
 #define EVENT                                                            \
 	"turn_seq at_us after_us event attempt target state cls reason " \
 	"status bytes of"
@@ -596,16 +603,76 @@ test_running_config(void **state)
 	json_decref(all);
 	all = ask_well(f, "providers.list", "{}");
 	assert_int_equal(json_array_size(all), 2);
-	has_members(row(all, "provider", 0), "name dialect base_url targets");
+	has_members(
+	    row(all, "provider", 0), "name dialect base_url disabled targets");
 	v = json_array_get(
 	    json_object_get(row(all, "provider", 0), "targets"), 0);
 	has_members(v,
-	    "name model connect_ms first_token_ms total_ms "
-	    "routes");
+	    "name model connect_ms first_token_ms total_ms rpm routes" FIGURES);
 	assert_int_equal(json_array_size(json_object_get(
 			     row(all, "provider", 1), "targets")),
 	    0);
 	json_decref(all);
+}
+
+static const json_t *
+only_target(const json_t *all)
+{
+	return json_array_get(
+	    json_object_get(row(all, "provider", 0), "targets"), 0);
+}
+
+static void
+test_providers(void **state)
+{
+	struct fixture *f = *state;
+	json_t *all;
+
+	f->verbs.config_path = "/nowhere/t.conf";
+	f->verbs.config_text = "provider a { dialect = \"openai\" "
+			       "base_url = \"http://127.0.0.1:9/v1\" "
+			       "api_key_env = \"HF_NO_SUCH\" }\n"
+			       "route m { targets = {\"a/x\"} }\n";
+	f->verbs.base = f->base;
+	all = ask_well(f, "providers.show", "{\"name\":\"a/x\"}");
+	has_members(row(all, "provider", 0),
+	    "name dialect base_url disabled targets api_key_key "
+	    "api_key_from");
+	has_members(only_target(all),
+	    "name model connect_ms first_token_ms total_ms rpm routes "
+	    "settings" FIGURES);
+	assert_string_equal(str(only_target(all), "state"), "ok");
+	json_decref(all);
+	all = ask_well(f, "providers.disable", "{\"name\":\"a\"}");
+	assert_string_equal(str(only_target(all), "state"), "disabled");
+	assert_string_equal(str(only_target(all), "disabled_as"), "provider");
+	json_decref(all);
+	all = ask_well(f, "providers.enable", "{\"name\":\"a\"}");
+	assert_string_equal(str(only_target(all), "state"), "ok");
+	json_decref(all);
+	all = ask_well(f, "providers.trip", "{\"name\":\"a/x\",\"for_s\":60}");
+	assert_string_equal(str(only_target(all), "state"), "open");
+	assert_true(num(only_target(all), "breaker_until_us") > 0);
+	json_decref(all);
+	all = ask_well(f, "providers.reset", "{\"name\":\"a\"}");
+	assert_string_equal(str(only_target(all), "state"), "ok");
+	json_decref(all);
+	refused(f, "providers.show", "{\"name\":\"b\"}", 3);
+	refused(f, "providers.enable", "{\"name\":\"b\"}", 3);
+	refused(f, "providers.disable", "{\"name\":\"\"}", 2);
+	refused(f, "providers.reset", "{}", 2);
+	refused(f, "providers.trip", "{\"name\":\"a\",\"for_s\":0}", 2);
+	/* Its key is not there, so that no call can be made. */
+	refused(f, "providers.test", "{\"name\":\"a/x\"}", 78);
+	all = ask_well(f, "failovers.list", "{}");
+	assert_int_equal(json_array_size(all), 0);
+	json_decref(all);
+	all = ask_well(f, "failovers.summary", "{\"since_s\":60}");
+	assert_int_equal(json_array_size(all), 0);
+	json_decref(all);
+	refused(f, "failovers.list", "{\"before\":\"0\"}", 2);
+	refused(f, "failovers.list", "{\"limit\":0}", 2);
+	refused(f, "failovers.summary", "{\"since_s\":-1}", 2);
 }
 
 static void
@@ -735,6 +802,7 @@ main(void)
 		CASE(test_reload),
 		CASE(test_drain),
 		CASE(test_running_config),
+		CASE(test_providers),
 		CASE(test_check),
 		CASE(test_bodies_that_are_no_text),
 		CASE(test_keys),

@@ -22,5 +22,5 @@ tests_unit_test_notify_LDADD = $(WORKERS_TEST_LIBS)
 tests_unit_test_verbs_SOURCES = tests/unit/test_verbs.c $(CONTROL_CLIENT) \
 	$(STORE_FIXTURE)
 tests_unit_test_verbs_CFLAGS = $(WORKERS_TEST_CFLAGS) $(SQLITE_CFLAGS)
-tests_unit_test_verbs_LDADD = $(WORKERS_LIBS) $(STORE_LIBS) $(BASE_LIBS) \
-	$(CMOCKA_LIBS)
+tests_unit_test_verbs_LDADD = $(WORKERS_LIBS) $(GATEWAY_LIBS) $(STORE_LIBS) \
+	$(BASE_LIBS) $(CMOCKA_LIBS)
