@@ -35,6 +35,7 @@ def make():
                last_resort_tool="transfer")
     conf.route("tool", three, deadline_ms=DEADLINE,
                last_resort_tool="transfer")
+    conf.route("five", three, deadline_ms=5000, last_resort_text=TEXT)
     conf.route("none", three, deadline_ms=DEADLINE)
     conf.route("plain", ["pa/m", "pb/m", "c/m"], deadline_ms=DEADLINE)
     conf.route("waits", ["a/m"], deadline_ms=DEADLINE, max_retries=5,
@@ -84,6 +85,28 @@ def silent(t):
                 if stream:
                     t.isin(b": holdfast last_resort", r.body, where)
                     t.isin(b"data: [DONE]", r.body, where)
+
+
+@tap.case("all targets silent, deadline 5 s: by 5 s, streamed and not", 60)
+def silent_five(t):
+    d = everybody(provider.silence())
+    asked = [(stream, n) for stream in (False, True) for n in (name(), None)]
+    answers = client.together([
+        lambda stream=stream, n=n: client.chat(
+            d, "hi", model="five", stream=stream, session=n)
+        for stream, n in asked])
+    for (stream, n), r in zip(asked, answers):
+        where = "stream=%s, session=%s" % (stream, n)
+        check_marks(t, r, where)
+        t.eq((r.text, r.finish), (TEXT, "stop"), where)
+        # Nobody is given up long before the time is over.
+        t.between(r.took, 4.5, 5.0 + 0.5 * (tap.SCALE - 1), where)
+        if n is not None:
+            x = d.session(n)
+            t.eq([a["target"] for a in x["attempts"]],
+                 ["a/m", "b/m", "c/m"], where + ": each was asked")
+            t.eq(x["turns"][0]["state"], "complete", where)
+    t.eq([len(p.requests) for p in ALL], [4, 4, 4], "calls")
 
 
 @tap.case("refused at once: at once, and without waiting for what is too late")
