@@ -167,10 +167,20 @@ turn_plan_failure(const struct outcome *o)
 }
 
 static void
+wait_on(struct hf_turn *t)
+{
+	int64_t left = t->waits_until_us - hf_now_us();
+	struct timeval tv = { left / 1000000, left % 1000000 };
+
+	if (left < 0)
+		tv = (struct timeval){ 0 };
+	evtimer_add(t->later, &tv);
+}
+
+static void
 take_step(struct hf_turn *t, struct hf_plan_step s, const struct outcome *o)
 {
 	struct hf_error e = { 0 };
-	struct timeval wait;
 	int rc;
 
 	switch (s.kind) {
@@ -185,11 +195,11 @@ take_step(struct hf_turn *t, struct hf_plan_step s, const struct outcome *o)
 		    "turn: waiting turn=%s wait_ms=%lld "
 		    "attempts=%u",
 		    t->id.s, (long long)s.wait_ms, t->n_attempt);
-		turn_move(t, TURN_WAITING);
-		wait.tv_sec = s.wait_ms / 1000;
-		wait.tv_usec = s.wait_ms % 1000 * 1000;
-		evtimer_add(t->later, &wait);
-		rc = t->durable ? record(t, false, &e) : 0;
+		if (t->sm.cur != TURN_WAITING)
+			turn_move(t, TURN_WAITING);
+		t->waits_until_us = hf_now_us() + s.wait_ms * 1000;
+		wait_on(t);
+		rc = t->durable && t->open_n != 0 ? record(t, false, &e) : 0;
 		if (rc < 0)
 			turn_fail_store(t, rc, &e);
 		break;
@@ -205,6 +215,22 @@ plan_next(struct hf_turn *t, const struct outcome *o)
 	const struct hf_plan_failure f = turn_plan_failure(o);
 
 	take_step(t, hf_plan_failed(&t->plan, t->target, &f, hf_now_us()), o);
+}
+
+void
+turn_wait_over(struct hf_turn *t)
+{
+	int64_t now = hf_now_us();
+	const struct outcome o = { .cls = t->plan.target[t->target].last,
+		.reason = "no_target",
+		.retry_after_ms = -1 };
+
+	/* Timers go by the time at which their loop began to turn, and a hint
+	 * is a floor. */
+	if (now < t->waits_until_us)
+		wait_on(t);
+	else
+		take_step(t, hf_plan_resume(&t->plan, now), &o);
 }
 
 void

@@ -212,25 +212,15 @@ on_later(evutil_socket_t fd, short what, void *arg)
 			turn_rebuild(t);
 		}
 		break;
-	case TURN_WAITING: {
+	case TURN_WAITING:
 		if (t->resuming) {
 			t->resuming = false;
 			turn_move(t, TURN_REBUILDING);
 			turn_call(t);
-			break;
-		}
-		struct hf_plan_step s = hf_plan_resume(&t->plan, hf_now_us());
-
-		if (s.kind == HF_PLAN_CALL) {
-			t->target = s.target;
-			turn_move(t, TURN_REBUILDING);
-			turn_rebuild(t);
-		} else if (!turn_last_resort(t)) {
-			turn_fail(t, 503, "server_error", "no_target",
-			    "no provider could answer");
+		} else {
+			turn_wait_over(t);
 		}
 		break;
-	}
 	case TURN_FAILED:
 		turn_close(t);
 		break;

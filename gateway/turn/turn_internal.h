@@ -189,6 +189,7 @@ struct hf_turn {
 	bool paced;		 /* waited for that target */
 	struct hf_target_row *waits_on; /* counted there, or NULL */
 	bool resuming;			/* WAITING for it, with an open row */
+	int64_t waits_until_us;		/* WAITING for whichever */
 	/* Targets that can hold the least, a bit each; and what a target that
 	 * refused a payload as too long is told at most, in tokens; 0: as
 	 * much as its window holds. */
@@ -382,6 +383,8 @@ void turn_attempt_ended(struct hf_attempt *a); /* acts on the outcome */
 /* An attempt failed: count and log it; what the plan is told. */
 void turn_note_failure(const struct hf_turn *t, const struct hf_attempt *a,
     const struct hf_attempt_end *end);
+/* A wait for a target is over: call one, wait on, or give up. */
+void turn_wait_over(struct hf_turn *t);
 /* The target that was to be called may not be: go on with another one. */
 void turn_skip(struct hf_turn *t);
 /* The same: it cannot hold what must be kept. */

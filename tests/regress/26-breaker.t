@@ -164,6 +164,23 @@ def all_open(t):
     all_say(t, [ask(d, "alone")], "by a")
 
 
+@tap.case("who waits while another one probes waits on, wait after wait", 60)
+def waits_on(t):
+    d, a, b = make(t, breaker_failures=1, breaker_ramp=0, first_token_ms=50000,
+                   total_ms=50000, route={"max_retries": 5, "deadline_ms":
+                                          50000, "backoff_unit_ms": 50})
+    d.ctl("providers", "trip", "a/x", "--for", "10m")
+    gate = provider.Barrier()
+    a.behave(provider.hold(gate, provider.answer("by a")))
+    probe = client.background(ask, d, "alone")
+    gate.wait_for(1)
+    other = client.background(ask, d, "alone")
+    d.log.wait("turn: waiting", count=2)
+    gate.release()
+    all_say(t, [probe.get(), other.get()], "by a")
+    t.eq(len(a.requests), 2, "calls")
+
+
 # --- pace -------------------------------------------------------------------
 
 class Quota:
