@@ -196,7 +196,8 @@ num(const json_t *o, const char *member)
 #define ATTEMPT                                                            \
 	"turn_seq n target cls reason http_status started_us "             \
 	"called_us first_token_us total_us from_bytes bytes_out bytes_in " \
-	"tokens_in tokens_out items items_of"
+	"tokens_in tokens_out tokens_estimated omitted_turns "             \
+	"omitted_items items items_of"
 #define FIGURES                                                            \
 	" state disabled disabled_as breaker breaker_since_us "            \
 	"breaker_until_us failures_in_row ramp_answers in_flight waiting " \
@@ -206,7 +207,7 @@ num(const json_t *o, const char *member)
 	"first_token_p99_us"
 #define EVENT                                                            \
 	"turn_seq at_us after_us event attempt target state cls reason " \
-	"status bytes of"
+	"status bytes of omitted_turns omitted_items"
 #define KEY "id tenant label created_us revoked_us"
 
 static void
