@@ -9,6 +9,9 @@
 #include <string.h>
 
 #define MAX_TOKENS 4096 /* if neither client nor target says */
+/* No model has a smaller window: such a number is not believed, since all turns
+ * would go by it. */
+#define LEAST_WINDOW 512
 
 int64_t
 hf_output_room(
@@ -97,6 +100,8 @@ hf_window_refusal(struct hf_str message, int64_t *window, int64_t *sent)
 {
 	*window =
 	    number_behind(message, before_window, hf_countof(before_window));
+	if (*window < LEAST_WINDOW)
+		*window = 0;
 	*sent = in_messages(message);
 	if (*sent == 0)
 		*sent = number_behind(

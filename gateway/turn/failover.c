@@ -263,6 +263,8 @@ turn_too_small(struct hf_turn *t, const struct fitted *f)
 	const char *name = t->in.route->target[t->target]->name;
 
 	hf_buf_init(&o.message, 512);
+	hf_buf_init(&o.param, 16);
+	hf_buf_puts(&o.param, "messages");
 	hf_buf_printf(&o.message,
 	    "what must be kept of this conversation has about %lld tokens, "
 	    "and none of this model's providers has room for so many",
@@ -281,6 +283,7 @@ turn_too_small(struct hf_turn *t, const struct fitted *f)
 	    (long long)f->room, (long long)f->window);
 	plan_next(t, &o);
 	hf_buf_free(&o.message);
+	hf_buf_free(&o.param);
 }
 
 static bool

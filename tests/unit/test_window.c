@@ -73,6 +73,7 @@ test_refusals(void **state)
 		    0 },
 		{ "x in the messages", 0, 0 },
 		{ "99999999999999999999 in the messages", 0, 0 },
+		{ "maximum context length is 10 tokens", 0, 0 },
 	};
 
 	(void)state;
