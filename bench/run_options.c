@@ -362,7 +362,7 @@ consistent(const struct hf_run_options *o)
 	else if (o->control_model != NULL && o->target == NULL)
 		wrong = "--control-model goes with --target; else --systems "
 			"has control";
-	else
+	else if (wrong == NULL)
 		wrong = inconsistent(o);
 	if (wrong != NULL)
 		fprintf(stderr, "continuitybench: %s\n", wrong);
