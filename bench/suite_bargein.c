@@ -52,8 +52,6 @@ hf_suite_bargein(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "part", "client", "failure",
 		"dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -61,10 +59,6 @@ hf_suite_bargein(uint64_t seed, unsigned n)
 	hf_suite_frame(s, axis, hf_countof(axis));
 	s->stream = true;
 	s->chunk_ms = CHUNK_MS;
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

@@ -23,11 +23,6 @@ enum { AT_PROBE, AT_FACT, AT_BOTH, TIMES };
 static const char *const times[TIMES] = { "at the probe", "at the fact",
 	"at both" };
 
-static const char tools[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"look_up\","
-    "\"description\":\"Look something up.\",\"parameters\":{\"type\":"
-    "\"object\",\"properties\":{\"shelf\":{\"type\":\"integer\"}}}}}]";
-
 /* Each: the turns up to the fact, and the probe; the turn with the fact. */
 
 static unsigned
@@ -37,25 +32,6 @@ in_system(struct hf_conv *c, unsigned n)
 	c->system =
 	    hf_format("%s%s%s", c->tmpl->before, c->fact, c->tmpl->after);
 	return 0;
-}
-
-static unsigned
-in_result(struct hf_conv *c, unsigned n)
-{
-	char *args = hf_format("{\"shelf\":%u}", 10 + n % 90);
-	unsigned call, turn;
-
-	c->tools = tools;
-	call = hf_conv_say(c, hf_format("!call look_up %s", args), NULL);
-	c->exact[call] = hf_xstrdup("");
-	c->calls[call] =
-	    json_pack("[{s:s,s:s}]", "name", "look_up", "arguments", args);
-	turn = hf_conv_say(c, hf_format("there is %s in it", c->fact), NULL);
-	c->tool[turn] = true;
-	c->exact[turn] =
-	    hf_format("Tool results: look_up = %s.", c->user[turn]);
-	free(args);
-	return turn;
 }
 
 /* The assistant's number is made of what it is asked; that is the fact. */
@@ -87,7 +63,7 @@ static void
 make_conv(struct hf_suite *s, unsigned i, struct hf_dealer *d, struct hf_rng *r)
 {
 	static unsigned (*const say[CARRIERS])(struct hf_conv *,
-	    unsigned) = { in_system, in_result, by_assistant };
+	    unsigned) = { in_system, hf_conv_look_up, by_assistant };
 	unsigned carrier = i % CARRIERS, when = i / CARRIERS % TIMES, said;
 	unsigned *talk = hf_permutation(r, hf_n_fillers);
 	unsigned n = i / (CARRIERS * TIMES), asked;
@@ -120,17 +96,11 @@ hf_suite_carriers(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "carrier", "failure comes",
 		"failure", "dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
 	s = hf_suite_new("carriers", seed, n == 0 ? N_CONV : n);
 	hf_suite_frame(s, axis, hf_countof(axis));
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

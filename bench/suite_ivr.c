@@ -193,8 +193,6 @@ hf_suite_ivr(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "call", "caller", "gateway",
 		"dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -210,10 +208,6 @@ hf_suite_ivr(uint64_t seed, unsigned n)
 	s->pause_ms = 100;
 	for (unsigned k = 0; k < s->n_route; k++)
 		s->route[k].continuation = "instruction";
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

@@ -95,8 +95,6 @@ hf_suite_kill(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "killed", "at", "marked by",
 		"dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -111,10 +109,6 @@ hf_suite_kill(uint64_t seed, unsigned n)
 	s->retries = 200;
 	s->pause_ms = 100;
 	s->alone = true;
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

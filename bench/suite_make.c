@@ -315,3 +315,41 @@ hf_conv_ask_at_length(struct hf_conv *c, const char *before)
 	    hf_format("%s%s%s", before, c->tmpl->probe, HF_AT_LENGTH),
 	    hf_recital(hf_str(c->fact), said + 1));
 }
+
+unsigned
+hf_conv_look_up(struct hf_conv *c, unsigned n)
+{
+	static const char tools[] =
+	    "[{\"type\":\"function\",\"function\":{\"name\":\"look_up\","
+	    "\"description\":\"Look something up.\",\"parameters\":{\"type\":"
+	    "\"object\",\"properties\":{\"shelf\":{\"type\":\"integer\"}}}}}]";
+	char *args = hf_format("{\"shelf\":%u}", 10 + n % 90);
+	unsigned call, turn;
+
+	c->tools = tools;
+	call = hf_conv_say(c, hf_format("!call look_up %s", args), NULL);
+	c->exact[call] = hf_xstrdup("");
+	c->calls[call] =
+	    json_pack("[{s:s,s:s}]", "name", "look_up", "arguments", args);
+	turn = hf_conv_say(c, hf_format("there is %s in it", c->fact), NULL);
+	c->tool[turn] = true;
+	c->exact[turn] =
+	    hf_format("Tool results: look_up = %s.", c->user[turn]);
+	free(args);
+	return turn;
+}
+
+void
+hf_suite_fill(struct hf_suite *s, uint64_t seed,
+    void (*make)(
+	struct hf_suite *s, unsigned i, struct hf_dealer *d, struct hf_rng *r))
+{
+	struct hf_dealer d;
+	struct hf_rng r;
+
+	hf_rng_init(&r, seed);
+	hf_dealer_init(&d, &r);
+	for (unsigned i = 0; i < s->n_conv; i++)
+		make(s, i, &d, &r);
+	hf_dealer_free(&d);
+}

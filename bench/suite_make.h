@@ -59,6 +59,11 @@ char *hf_deal_one(
 const char *hf_deal_more(struct hf_dealer *d, struct hf_conv *c,
     enum hf_fact_type type, struct hf_rng *r);
 
+/* All conversations, one after the other, from one stream of numbers. */
+void hf_suite_fill(struct hf_suite *s, uint64_t seed,
+    void (*make)(
+	struct hf_suite *s, unsigned i, struct hf_dealer *d, struct hf_rng *r));
+
 /*
  * A further turn; its index.  'text' is taken over.  say: the answer is a text
  * of the tables, or NULL; ask: it is taken over and must hold the fact.
@@ -73,6 +78,9 @@ void hf_conv_small_talk(struct hf_conv *c, const struct hf_filler *f);
 /* The probe of 't', answered with this fact. */
 unsigned hf_conv_probe(
     struct hf_conv *c, const struct hf_template *t, const char *fact);
+/* Two turns: a tool is called, and its result states the fact; the second's
+ * index.  'n' chooses what is asked of it. */
+unsigned hf_conv_look_up(struct hf_conv *c, unsigned n);
 /* "before" + the probe, to be answered with a recital. */
 unsigned hf_conv_ask_at_length(struct hf_conv *c, const char *before);
 

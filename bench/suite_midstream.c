@@ -179,8 +179,6 @@ hf_suite_midstream(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "place", "failure", "next target",
 		"dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -195,10 +193,6 @@ hf_suite_midstream(uint64_t seed, unsigned n)
 	s->n_listener = 2;
 	s->route = hf_xcalloc(WAYS * PAIRS + s->n_conv, sizeof(*s->route));
 	make_shared_routes(s);
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

@@ -158,8 +158,6 @@ hf_suite_rolling(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "pattern", "next targets",
 		"dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -173,10 +171,6 @@ hf_suite_rolling(uint64_t seed, unsigned n)
 		s->listener[k] = (struct hf_listener_plan){ names[k], true };
 	s->n_listener = N_TARGET;
 	make_routes(s);
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

@@ -51,8 +51,6 @@ hf_suite_storm(uint64_t seed, unsigned n, const unsigned *knob)
 {
 	static const char *const axis[] = { "fact", "length" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -75,10 +73,6 @@ hf_suite_storm(uint64_t seed, unsigned n, const unsigned *knob)
 	s->limit.fault = (struct hf_bench_fault){ .kind = HF_FAULT_RATE_LIMIT,
 		.n = s->storm.quota,
 		.window_ms = s->storm.window_ms };
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

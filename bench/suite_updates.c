@@ -94,17 +94,11 @@ hf_suite_updates(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "update", "failure comes",
 		"failure", "dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
 	s = hf_suite_new("updates", seed, n == 0 ? N_CONV : n);
 	hf_suite_frame(s, axis, hf_countof(axis));
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }

@@ -33,11 +33,6 @@ enum { NEWEST, RESULT, SYSTEM, OLDEST };
 static const char *const places[] = { "newest turns", "tool's result",
 	"system message", "oldest turn" };
 
-static const char tools[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"look_up\","
-    "\"description\":\"Look something up.\",\"parameters\":{\"type\":"
-    "\"object\",\"properties\":{\"shelf\":{\"type\":\"integer\"}}}}}]";
-
 /* Sentences of small talk, about so many tokens (of four bytes and a half), for
  * a turn to be long by. */
 static char *
@@ -81,24 +76,6 @@ state(struct hf_conv *c, unsigned tokens, struct hf_rng *r)
 }
 
 static void
-look_up(struct hf_conv *c, unsigned n)
-{
-	char *args = hf_format("{\"shelf\":%u}", 10 + n % 90);
-	unsigned call, turn;
-
-	c->tools = tools;
-	call = hf_conv_say(c, hf_format("!call look_up %s", args), NULL);
-	c->exact[call] = hf_xstrdup("");
-	c->calls[call] =
-	    json_pack("[{s:s,s:s}]", "name", "look_up", "arguments", args);
-	turn = hf_conv_say(c, hf_format("there is %s in it", c->fact), NULL);
-	c->tool[turn] = true;
-	c->exact[turn] =
-	    hf_format("Tool results: look_up = %s.", c->user[turn]);
-	free(args);
-}
-
-static void
 make_turns(struct hf_conv *c, unsigned place, unsigned window, unsigned n,
     struct hf_rng *r)
 {
@@ -110,7 +87,7 @@ make_turns(struct hf_conv *c, unsigned place, unsigned window, unsigned n,
 		    "%s%s%s", c->tmpl->before, c->fact, c->tmpl->after);
 	for (unsigned k = 0; k < TURNS; k++) {
 		if (place == RESULT && k == at + 1)
-			look_up(c, n);
+			hf_conv_look_up(c, n);
 		if ((place == NEWEST || place == OLDEST) && k == at)
 			state(c, tokens, r);
 		else
@@ -175,8 +152,6 @@ hf_suite_window(uint64_t seed, unsigned n)
 	static const char *const axis[] = { "window", "known", "fact",
 		"dialects" };
 	struct hf_suite *s;
-	struct hf_dealer d;
-	struct hf_rng r;
 
 	if (n > MAX_CONV)
 		return NULL;
@@ -186,10 +161,6 @@ hf_suite_window(uint64_t seed, unsigned n)
 	s->route = hf_xcalloc(s->n_conv, sizeof(*s->route));
 	s->n_route = s->n_conv;
 	s->first_token_ms = 3000; /* large payloads take their time */
-	hf_rng_init(&r, seed);
-	hf_dealer_init(&d, &r);
-	for (unsigned i = 0; i < s->n_conv; i++)
-		make_conv(s, i, &d, &r);
-	hf_dealer_free(&d);
+	hf_suite_fill(s, seed, make_conv);
 	return s;
 }
