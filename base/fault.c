@@ -11,13 +11,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static bool
+is_once(void)
+{
+	return getenv("HF_FAULT_ONCE") != NULL;
+}
+
 /* Where a token is named, it is used up by the process that dies first. */
 static bool
 has_token(void)
 {
-	const char *path = getenv("HF_FAULT_ONCE");
-
-	return path == NULL || unlink(path) == 0;
+	return !is_once() || unlink(getenv("HF_FAULT_ONCE")) == 0;
 }
 
 /* One countdown per position in the list is enough for tests. */
@@ -38,7 +42,11 @@ hf_fault(const char *point)
 			long want = at != NULL && at < p + len ?
 			    strtol(at + 1, NULL, 10) :
 			    1;
-			if (atomic_fetch_add(&seen[i], 1) + 1 == want &&
+			int nth = atomic_fetch_add(&seen[i], 1) + 1;
+
+			/* With a token not only then, but from then on: it
+			 * may come later than we do. */
+			if ((nth == want || (nth > want && is_once())) &&
 			    has_token()) {
 				if (strncmp(p + n + 1, "kill", 4) == 0)
 					kill(getpid(), SIGKILL);

@@ -4,8 +4,8 @@
  * (the third time) in the environment; several are separated by commas.
  * "kill" raises SIGKILL in the process that gets there; "fail" makes
  * hf_fault() return true, and the caller takes its error path.  Each process
- * counts for itself; with HF_FAULT_ONCE=FILE only the first of all that can
- * remove that file does it.
+ * counts for itself; with HF_FAULT_ONCE=FILE only the first of all does it that
+ * can remove that file, then or any later time.
  */
 #ifndef HF_BASE_FAULT_H
 #define HF_BASE_FAULT_H

@@ -281,6 +281,32 @@ fault_points(void **state)
 	unsetenv("HF_FAULT");
 	assert_int_equal(death_of(killed_at_a_point), SIGKILL);
 }
+
+/* The token may come when the process has been there before. */
+static void
+fault_points_with_a_token(void **state)
+{
+	char path[] = "/tmp/hf-token-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(path), 0);
+	/* A position that was not counted in yet. */
+	setenv("HF_FAULT", ",,,,,c=fail@2", 1);
+	setenv("HF_FAULT_ONCE", path, 1);
+	for (int i = 0; i < 4; i++)
+		assert_false(hf_fault("c"));
+	close(fd);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_true(hf_fault("c"));
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_false(hf_fault("c"));
+	close(fd);
+	unsetenv("HF_FAULT");
+	unsetenv("HF_FAULT_ONCE");
+}
 #endif
 
 int
@@ -294,6 +320,7 @@ main(void)
 		cmocka_unit_test(bugs_abort),
 #ifdef HF_FAULTS
 		cmocka_unit_test(fault_points),
+		cmocka_unit_test(fault_points_with_a_token),
 #endif
 	};
 
