@@ -320,9 +320,15 @@ class Provider:
             except OSError:
                 return
             with self._cond:
-                self.connections += 1
-                n = self.connections
-                self._socks.add(sock)
+                # Accepted, and meanwhile we went down.
+                gone = self._listener is not listener
+                if not gone:
+                    self.connections += 1
+                    n = self.connections
+                    self._socks.add(sock)
+            if gone:
+                sock.close()
+                continue
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self._serve, args=(sock, n),
                              daemon=True).start()
