@@ -104,9 +104,9 @@ begin_with(struct hf_turn *t, unsigned i, int64_t called_us)
 	const struct hf_conf_call *c = &t->in.route->target[i]->call;
 	int64_t now = hf_now_us();
 
-	t->target = hf_plan_begin(&t->plan, i).target;
-	if (is_late(t, c, called_us, now) && hf_plan_has_next(&t->plan, now))
-		t->target = hf_plan_skipped(&t->plan, now).target;
+	t->target =
+	    hf_plan_begin(&t->plan, i, is_late(t, c, called_us, now), now)
+		.target;
 }
 
 static void

@@ -249,7 +249,7 @@ turn_skip(struct hf_turn *t)
 	hf_log(HF_LOG_INFO, "turn: skipped turn=%s n=%u target=%s", t->id.s,
 	    t->n_attempt, t->in.route->target[t->target]->name);
 	t->redial = false;
-	take_step(t, hf_plan_skipped(&t->plan, hf_now_us()), &o);
+	take_step(t, hf_plan_skipped(&t->plan, t->target, hf_now_us()), &o);
 }
 
 void

@@ -156,10 +156,14 @@ hf_plan_first(struct hf_plan *p, int64_t now_us)
 }
 
 struct hf_plan_step
-hf_plan_begin(struct hf_plan *p, unsigned t)
+hf_plan_begin(struct hf_plan *p, unsigned t, bool late, int64_t now_us)
 {
+	int next;
+
 	forget_tried(p);
-	return call(p, t);
+	p->target[t].tried = true;
+	next = late ? next_target(p, false, now_us) : -1;
+	return call(p, next >= 0 ? (unsigned)next : t);
 }
 
 /* May a target that failed last with this class be asked again? */
@@ -267,16 +271,31 @@ next_or_wait(struct hf_plan *p, int64_t now_us)
 	return next >= 0 ? call(p, (unsigned)next) : wait_or_give_up(p, now_us);
 }
 
+static bool
+is_unheard_first(const struct hf_plan *p, unsigned t)
+{
+	return t == p->first && p->target[t].last == HF_CLASS_NONE;
+}
+
+/* 'instead' of the first, which was not called: then this one is the first. */
+static struct hf_plan_step
+next_instead(struct hf_plan *p, bool instead, int64_t now_us)
+{
+	struct hf_plan_step s = next_or_wait(p, now_us);
+
+	if (instead && s.kind == HF_PLAN_CALL)
+		p->first = s.target;
+	return s;
+}
+
 /* The caller's own fault is told by the first provider that was asked; a later
  * target's 400 is our translation's fault. */
 bool
 hf_plan_is_final(
     const struct hf_plan *p, unsigned t, const struct hf_plan_failure *f)
 {
-	bool first = t == p->first && p->target[t].last == HF_CLASS_NONE;
-
 	return p->action[f->cls] == HF_ACTION_END ||
-	    (p->action[f->cls] == HF_ACTION_FIRST && first);
+	    (p->action[f->cls] == HF_ACTION_FIRST && is_unheard_first(p, t));
 }
 
 int
@@ -316,8 +335,7 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
     int64_t now_us)
 {
 	bool final = hf_plan_is_final(p, t, f);
-	bool first = f->uncalled && t == p->first;
-	struct hf_plan_step s;
+	bool instead = f->uncalled && is_unheard_first(p, t);
 
 	hf_plan_failed_beside(p, t, f, now_us);
 	if (now_us >= p->deadline_us)
@@ -330,16 +348,13 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 		p->target[t].shrunk = true;
 		return call(p, t);
 	}
-	s = next_or_wait(p, now_us);
-	if (first && s.kind == HF_PLAN_CALL)
-		p->first = s.target;
-	return s;
+	return next_instead(p, instead, now_us);
 }
 
 struct hf_plan_step
-hf_plan_skipped(struct hf_plan *p, int64_t now_us)
+hf_plan_skipped(struct hf_plan *p, unsigned t, int64_t now_us)
 {
-	return next_or_wait(p, now_us);
+	return next_instead(p, is_unheard_first(p, t), now_us);
 }
 
 struct hf_plan_step

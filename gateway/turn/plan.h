@@ -78,10 +78,13 @@ void hf_plan_init(
 void hf_plan_stay(struct hf_plan *p, unsigned home, unsigned lead);
 /* The first target to call; whatever was chosen before is forgotten. */
 struct hf_plan_step hf_plan_first(struct hf_plan *p, int64_t now_us);
-/* Or this one: it was answering, and the call was lost by our fault. */
-struct hf_plan_step hf_plan_begin(struct hf_plan *p, unsigned t);
-/* The target that was chosen may not be asked now. */
-struct hf_plan_step hf_plan_skipped(struct hf_plan *p, int64_t now_us);
+/* Or this one: it was answering, and the call was lost by our fault; if it was
+ * 'late', rather another one. */
+struct hf_plan_step hf_plan_begin(
+    struct hf_plan *p, unsigned t, bool late, int64_t now_us);
+/* Target 't', which was chosen, is not asked. */
+struct hf_plan_step hf_plan_skipped(
+    struct hf_plan *p, unsigned t, int64_t now_us);
 /* Target 't' failed. */
 struct hf_plan_step hf_plan_failed(struct hf_plan *p, unsigned t,
     const struct hf_plan_failure *f, int64_t now_us);

@@ -339,7 +339,7 @@ test_begin(void **state)
 	(void)state;
 	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 3 }, INT64_MAX);
 	(void)hf_plan_first(&p, 0);
-	s = hf_plan_begin(&p, 1);
+	s = hf_plan_begin(&p, 1, false, 0);
 	assert_int_equal(s.kind, HF_PLAN_CALL);
 	assert_int_equal(s.target, 1);
 	/* What was before it was not tried, as far as this plan knows. */
@@ -349,6 +349,15 @@ test_begin(void **state)
 	assert_int_equal(s.target, 2);
 	s = hf_plan_failed(&p, 2, &f, 0);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	/* One that was late is asked only when nobody else is left; it was the
+	 * first that was asked all the same. */
+	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 3 }, INT64_MAX);
+	(void)hf_plan_first(&p, 0);
+	assert_int_equal(hf_plan_begin(&p, 0, true, 0).target, 1);
+	f.cls = HF_CLASS_CALLER;
+	assert_int_equal(hf_plan_failed(&p, 1, &f, 0).target, 2);
+	hf_plan_init(&p, &(struct hf_conf_route){ .n_target = 1 }, INT64_MAX);
+	assert_int_equal(hf_plan_begin(&p, 0, true, 0).target, 0);
 }
 
 /* The order in which a plan asks, when everybody fails. */
@@ -632,15 +641,37 @@ test_all_disabled_is_the_end(void **state)
 
 	(void)state;
 	assert_int_equal(hf_plan_first(&p, SEC).kind, HF_PLAN_CALL);
-	s = hf_plan_skipped(&p, SEC);
+	s = hf_plan_skipped(&p, 0, SEC);
 	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
 	assert_int_equal(s.answer, HF_ANSWER_NOBODY);
+}
+
+/* The first was refused by its breaker or pace in the last moment: then the
+ * next one is the first that is asked, and has the word on what is the caller's
+ * fault.  A later one has not. */
+static void
+test_skipped_first(void **state)
+{
+	struct hf_plan p = plan(3, 600);
+	struct hf_plan_step s = hf_plan_skipped(&p, 0, SEC);
+
+	(void)state;
+	assert_int_equal(s.target, 1);
+	s = failed(&p, 1, HF_CLASS_CALLER, 1);
+	assert_int_equal(s.kind, HF_PLAN_GIVE_UP);
+	assert_int_equal(s.answer, HF_ANSWER_WORDS);
+	p = plan(3, 600);
+	calls(failed(&p, 0, HF_CLASS_NETWORK, 1), 1);
+	calls(hf_plan_skipped(&p, 1, SEC), 2);
+	assert_int_not_equal(
+	    failed(&p, 2, HF_CLASS_CALLER, 1).kind, HF_PLAN_GIVE_UP);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest t[] = {
+		cmocka_unit_test(test_skipped_first),
 		cmocka_unit_test(test_forms_of_hints),
 		cmocka_unit_test(test_stays),
 		cmocka_unit_test(test_home_is_closed),
