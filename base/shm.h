@@ -97,8 +97,9 @@ struct hf_target_row {
 	struct hf_pace pace;
 	/* What its provider has taught: tokens that it counts for a thousand
 	 * that we estimate, and its window, if it is not configured; 0: not
-	 * known. */
+	 * known.  The window holds until then. */
 	_Atomic uint32_t token_ratio, window;
+	_Atomic int64_t window_until_us;
 	struct hf_figures figures;
 };
 

@@ -61,22 +61,23 @@ hf_target_in_flight(const struct hf_target_row *r)
 }
 
 bool
-hf_target_is_disabled(const struct hf_shm *s, const struct hf_conf_target *t)
+hf_target_is_disabled_as(const struct hf_shm *s, const char *name)
 {
-	const char *const name[] = { t->name, t->provider->name };
+	const struct hf_target_row *r;
 
 	if (atomic_load_explicit(&s->h->any_disabled, memory_order_relaxed) ==
 	    0)
 		return false;
-	for (size_t i = 0; i < hf_countof(name); i++) {
-		const struct hf_target_row *r = hf_target_find(s, name[i]);
+	r = hf_target_find(s, name);
+	return r != NULL &&
+	    atomic_load_explicit(&r->disabled, memory_order_relaxed) != 0;
+}
 
-		if (r != NULL &&
-		    atomic_load_explicit(&r->disabled, memory_order_relaxed) !=
-			0)
-			return true;
-	}
-	return false;
+bool
+hf_target_is_disabled(const struct hf_shm *s, const struct hf_conf_target *t)
+{
+	return hf_target_is_disabled_as(s, t->name) ||
+	    hf_target_is_disabled_as(s, t->provider->name);
 }
 
 int
@@ -102,6 +103,8 @@ hf_target_reset(struct hf_target_row *r, int64_t now_us)
 {
 	hf_breaker_reset(&r->breaker, now_us);
 	atomic_store_explicit(&r->pace.blocked_us, 0, memory_order_relaxed);
+	atomic_store_explicit(&r->window, 0, memory_order_relaxed);
+	atomic_store_explicit(&r->token_ratio, 0, memory_order_relaxed);
 }
 
 void
@@ -320,21 +323,30 @@ hf_target_limited(const struct hf_ticket *k, int64_t hint_ms, int64_t now_us)
 #define RATIO_MIN 500
 #define RATIO_MAX 2000
 #define LEARN_FROM 1000 /* of fewer, what a provider adds is too much */
+/* A window that a provider named may be wrong, or be another one tomorrow; then
+ * it costs one refused call to hear of it again. */
+#define WINDOW_US ((int64_t)600 * 1000000)
 
 int64_t
-hf_target_window(const struct hf_target_row *r, const struct hf_conf_call *c)
+hf_target_window(
+    const struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
 {
-	if (c->context_window > 0 || r == NULL)
+	if (c->context_window > 0 || r == NULL ||
+	    atomic_load_explicit(&r->window_until_us, memory_order_relaxed) <=
+		now_us)
 		return c->context_window;
 	return atomic_load_explicit(&r->window, memory_order_relaxed);
 }
 
 void
-hf_target_set_window(struct hf_target_row *r, int64_t tokens)
+hf_target_set_window(struct hf_target_row *r, int64_t tokens, int64_t now_us)
 {
-	if (r != NULL && tokens > 0 && tokens <= INT32_MAX)
-		atomic_store_explicit(
-		    &r->window, (uint32_t)tokens, memory_order_relaxed);
+	if (r == NULL || tokens <= 0 || tokens > INT32_MAX)
+		return;
+	atomic_store_explicit(
+	    &r->window, (uint32_t)tokens, memory_order_relaxed);
+	atomic_store_explicit(
+	    &r->window_until_us, now_us + WINDOW_US, memory_order_relaxed);
 }
 
 static int64_t

@@ -33,12 +33,15 @@ int64_t hf_target_in_flight(const struct hf_target_row *r);
  * so that targets which a reload adds are disabled too. */
 bool hf_target_is_disabled(
     const struct hf_shm *s, const struct hf_conf_target *t);
+/* Is this the name by which something is disabled? */
+bool hf_target_is_disabled_as(const struct hf_shm *s, const char *name);
 /* Of a target or a provider by name; keeper only.  HF_ELIMIT: the table is
  * full. */
 int hf_target_disable(struct hf_shm *s, const char *name, bool disabled,
     struct hf_error *e) HF_MUST_CHECK;
 /* What was learned of it is forgotten: its breaker is closed, nothing that its
- * provider asked for holds.  Figures and calls under way stay. */
+ * provider asked for holds, how it counts tokens and how many it can hold are
+ * not known.  Figures and calls under way stay. */
 void hf_target_reset(struct hf_target_row *r, int64_t now_us);
 /* A turn of this process waits for it; no more.  'r' may be NULL. */
 void hf_target_wait(struct hf_shm *s, struct hf_target_row *r, bool begins);
@@ -80,12 +83,13 @@ bool hf_target_is_blocked(const struct hf_target_row *r, int64_t now_us);
 void hf_target_limited(
     const struct hf_ticket *k, int64_t hint_ms, int64_t now_us);
 
-/* Its window in tokens: as configured, else as its provider has said; 0: not
- * known. */
-int64_t hf_target_window(
-    const struct hf_target_row *r, const struct hf_conf_call *c);
+/* Its window in tokens: as configured, else as its provider has said in the
+ * last ten minutes; 0: not known. */
+int64_t hf_target_window(const struct hf_target_row *r,
+    const struct hf_conf_call *c, int64_t now_us);
 /* Its provider said that it is this. */
-void hf_target_set_window(struct hf_target_row *r, int64_t tokens);
+void hf_target_set_window(
+    struct hf_target_row *r, int64_t tokens, int64_t now_us);
 /* What its provider will count for so many tokens that are estimated. */
 int64_t hf_target_tokens(const struct hf_target_row *r, int64_t estimated);
 /* It counted 'tokens' for them; 'whole': surely all of them.  Servers that

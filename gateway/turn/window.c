@@ -7,6 +7,7 @@
 
 #include "gateway/turn/turn_internal.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "gateway/turn/fit.h"
 #include "gateway/turn/tokens.h"
@@ -16,9 +17,8 @@
  * is known, so that the estimate was wrong; and where it is not. */
 #define AGAIN_KNOWN 75
 #define AGAIN_UNKNOWN 50
-#define MARGIN                                                        \
-	97 /* of the room, and of what a provider's own numbers allow \
-	    */
+/* Of the room, and of what a provider's own numbers allow, likewise. */
+#define MARGIN 97
 
 static struct hf_target_row *
 row_of(const struct hf_turn *t, unsigned i)
@@ -29,7 +29,8 @@ row_of(const struct hf_turn *t, unsigned i)
 static int64_t
 window_of(const struct hf_turn *t, unsigned i)
 {
-	return hf_target_window(row_of(t, i), &t->in.route->target[i]->call);
+	return hf_target_window(
+	    row_of(t, i), &t->in.route->target[i]->call, hf_now_us());
 }
 
 static unsigned
@@ -249,7 +250,7 @@ window_holds(const struct hf_turn_env *env, const struct hf_payload_input *in)
 {
 	const struct hf_conf_target *target = in->target;
 	struct hf_target_row *row = hf_target_row(env->shm, target->name);
-	int64_t window = hf_target_window(row, &target->call);
+	int64_t window = hf_target_window(row, &target->call, hf_now_us());
 	int64_t tokens = beside(in);
 
 	if (window == 0)
@@ -325,7 +326,7 @@ window_refused(struct hf_attempt *a)
 		return;
 	hf_window_refusal(hf_buf_str(&o->message), &window, &sent);
 	if (window > 0) {
-		hf_target_set_window(row_of(t, a->target), window);
+		hf_target_set_window(row_of(t, a->target), window, hf_now_us());
 		room = window - hf_output_room(target, params, window);
 		same =
 		    is_room_for_answer(target, params, f->window, window, sent);

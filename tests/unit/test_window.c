@@ -124,29 +124,38 @@ test_links(void **state)
 }
 
 static void
+learn(struct hf_target_row *r, int64_t estimated, int64_t tokens)
+{
+	hf_target_learn_tokens(r, estimated, tokens, false);
+}
+
+static void
 test_windows(void **state)
 {
 	struct hf_conf_call known = { .context_window = 5000 }, unknown = { 0 };
 	struct hf_target_row r = { 0 };
 
 	(void)state;
-	assert_int_equal(hf_target_window(&r, &known), 5000);
-	assert_int_equal(hf_target_window(NULL, &known), 5000);
-	assert_int_equal(hf_target_window(&r, &unknown), 0);
-	hf_target_set_window(&r, 4096);
-	hf_target_set_window(NULL, 4096);
-	assert_int_equal(hf_target_window(&r, &unknown), 4096);
+	assert_int_equal(hf_target_window(&r, &known, 1), 5000);
+	assert_int_equal(hf_target_window(NULL, &known, 1), 5000);
+	assert_int_equal(hf_target_window(&r, &unknown, 1), 0);
+	hf_target_set_window(&r, 4096, 1);
+	hf_target_set_window(NULL, 4096, 1);
+	assert_int_equal(hf_target_window(&r, &unknown, 1), 4096);
 	/* What the operator says is believed. */
-	assert_int_equal(hf_target_window(&r, &known), 5000);
-	hf_target_set_window(&r, 0);
-	hf_target_set_window(&r, (int64_t)1 << 40);
-	assert_int_equal(hf_target_window(&r, &unknown), 4096);
-}
-
-static void
-learn(struct hf_target_row *r, int64_t estimated, int64_t tokens)
-{
-	hf_target_learn_tokens(r, estimated, tokens, false);
+	assert_int_equal(hf_target_window(&r, &known, 1), 5000);
+	hf_target_set_window(&r, 0, 1);
+	hf_target_set_window(&r, (int64_t)1 << 40, 1);
+	assert_int_equal(hf_target_window(&r, &unknown, 1), 4096);
+	/* It is asked again some day, and at once when the operator says so. */
+	assert_int_equal(
+	    hf_target_window(&r, &unknown, (int64_t)600 * 1000000), 4096);
+	assert_int_equal(
+	    hf_target_window(&r, &unknown, (int64_t)600 * 1000000 + 1), 0);
+	learn(&r, 10000, 15000);
+	hf_target_reset(&r, 1);
+	assert_int_equal(hf_target_window(&r, &unknown, 1), 0);
+	assert_int_equal(hf_target_tokens(&r, 1000), 1000);
 }
 
 static void
