@@ -130,14 +130,6 @@ state_of(const struct hf_target_row *r, bool disabled, int64_t now_us)
 	return hf_target_is_blocked(r, now_us) ? "limited" : "ok";
 }
 
-static bool
-is_disabled(const struct hf_shm *shm, const char *name)
-{
-	const struct hf_target_row *r = hf_target_find(shm, name);
-
-	return r != NULL && atomic_load(&r->disabled) != 0;
-}
-
 void
 hf_figures_json(
     json_t *o, const struct hf_shm *shm, const struct hf_conf_target *t)
@@ -153,9 +145,10 @@ hf_figures_json(
 	    o, "state", json_string(state_of(r, disabled, k.now_us)));
 	json_object_set_new(o, "disabled", json_boolean(disabled));
 	json_object_set_new(o, "disabled_as",
-	    is_disabled(shm, t->name)		    ? json_string("target") :
-		is_disabled(shm, t->provider->name) ? json_string("provider") :
-						      json_null());
+	    hf_target_is_disabled_as(shm, t->name) ? json_string("target") :
+		hf_target_is_disabled_as(shm, t->provider->name) ?
+						     json_string("provider") :
+						     json_null());
 	add_breaker(o, r, &k);
 	add_pace(o, r, &t->call, &k);
 	add_calls(o, r);

@@ -125,14 +125,6 @@ targets_of(const struct telling *w, const struct hf_conf_provider *p)
 	return list;
 }
 
-static bool
-is_disabled(const struct hf_shm *shm, const char *name)
-{
-	const struct hf_target_row *r = hf_target_find(shm, name);
-
-	return r != NULL && atomic_load(&r->disabled) != 0;
-}
-
 static json_t *
 provider_row(const struct telling *w, const struct hf_conf_provider *p)
 {
@@ -144,7 +136,8 @@ provider_row(const struct telling *w, const struct hf_conf_provider *p)
 	return json_pack("{s:o, s:s, s:o, s:b, s:o}", "name",
 	    hf_json_text(hf_str(p->name)), "dialect", dialect[p->dialect],
 	    "base_url", hf_json_text(hf_str(p->base_url)), "disabled",
-	    is_disabled(w->v->shm, p->name), "targets", targets_of(w, p));
+	    hf_target_is_disabled_as(w->v->shm, p->name), "targets",
+	    targets_of(w, p));
 }
 
 int
