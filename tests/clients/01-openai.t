@@ -280,7 +280,8 @@ def provider_400(t):
 def unauthorized(t):
     d = lib.ready()
     via = via_relay(t, d)
-    for key in ("wrong", d.key[:-1] + "x", "sk-" + "x" * 300):
+    other = d.key[:-1] + ("y" if d.key.endswith("x") else "x")
+    for key in ("wrong", other, "sk-" + "x" * 300):
         e = fails(t, d, via, ("AuthenticationError", 401,
                               "invalid_request_error", "invalid_api_key",
                               None), key=key)
