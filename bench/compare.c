@@ -122,6 +122,25 @@ put_latency(char *out, size_t size, json_t *report)
 		    out, size, "%.0f, %.0f", real(l, "median"), real(l, "p95"));
 }
 
+/* Of a storm: calls of who admits so many, for each answer. */
+static void
+put_storm_calls(char *out, size_t size, json_t *report)
+{
+	snprintf(out, size, "%.2f",
+	    real(json_object_get(system_of(report), "storm"),
+		"calls_per_answer"));
+}
+
+/* When the last of them was answered, and the least that it can take. */
+static void
+put_storm_time(char *out, size_t size, json_t *report)
+{
+	json_t *s = json_object_get(system_of(report), "storm");
+
+	snprintf(out, size, "%.1f of %.1f", real(s, "drain_ms") / 1000,
+	    real(s, "least_ms") / 1000);
+}
+
 static void
 put_history(char *out, size_t size, json_t *report)
 {
@@ -174,6 +193,17 @@ put_row(FILE *f, json_t *targets, const char *label, cell_fn cell)
 	fputs(" |\n", f);
 }
 
+static bool
+is_storm(json_t *targets)
+{
+	const char *name;
+	json_t *r;
+
+	json_object_foreach(targets, name,
+	    r) if (json_object_get(system_of(r), "storm") != NULL) return true;
+	return false;
+}
+
 static void
 put_suite(FILE *f, json_t *targets)
 {
@@ -197,6 +227,12 @@ put_suite(FILE *f, json_t *targets)
 	put_head(f, targets);
 	for (unsigned i = 0; i < hf_countof(rows); i++)
 		put_row(f, targets, rows[i].label, rows[i].cell);
+	if (!is_storm(targets))
+		return;
+	put_row(f, targets, "calls of the fallback for each answer",
+	    put_storm_calls);
+	put_row(
+	    f, targets, "last answer after, s; least for all", put_storm_time);
 }
 
 /* The wall's scenario number i of this report. */

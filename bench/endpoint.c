@@ -20,9 +20,10 @@ port_of(const char *url)
 static json_t *
 listener(const struct hf_listener_plan *l, const char *url)
 {
-	json_t *o = json_pack("{s:s,s:s,s:i,s:b}", "listener", l->name, "url",
-	    url == NULL ? "" : url, "port", port_of(url), "fails",
-	    (int)l->fails);
+	json_t *o = json_pack("{s:s,s:s,s:i,s:b,s:i,s:i}", "listener", l->name,
+	    "url", url == NULL ? "" : url, "port", port_of(url), "fails",
+	    (int)l->fails, "rpm", (int)l->rpm, "rpm_window_ms",
+	    (int)l->rpm_window_ms);
 
 	HF_CHECK(o != NULL);
 	return o;

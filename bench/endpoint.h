@@ -37,7 +37,8 @@ struct hf_endpoint {
  */
 json_t *hf_endpoint_routes(
     const struct hf_suite *s, const char *const *url) HF_MUST_CHECK;
-/* The same of its listeners: [{"listener","url","port","fails"}]; new. */
+/* The same of its listeners: [{"listener","url","port","fails","rpm",
+ * "rpm_window_ms"}]; new. */
 json_t *hf_endpoint_listeners(
     const struct hf_suite *s, const char *const *url) HF_MUST_CHECK;
 /* The scope of the next request of a play; new. */

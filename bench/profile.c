@@ -252,13 +252,19 @@ make_scope(const struct hf_profile *p, const struct hf_launch *l,
 	scope = json_pack(
 	    "{s:s,s:s,s:s,s:i,s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:s,s:o,s:o,s:o}",
 	    "profiles", p->dir, "cache", cache, "dir", l->dir, "port", port,
-	    "program", program, "first_token_ms", (int)o->first_token_ms,
+	    "program", program, "first_token_ms",
+	    (int)(o->first_token_ms > s->first_token_ms ? o->first_token_ms :
+							  s->first_token_ms),
 	    "idle_ms", (int)o->idle_ms, "patient_ms", PATIENT_MS, "workers",
 	    (int)o->workers, "backoff_ms", (int)s->backoff_ms, "retries",
 	    (int)s->max_retries, "continue_text", HF_CONTINUE, "listeners",
 	    hf_endpoint_listeners(s, url), "routes", routes, "prefills",
 	    prefills(routes));
 	HF_CHECK(scope != NULL);
+	/* Waits that a suite is about. */
+	HF_CHECK(json_object_update_new(scope,
+		     json_pack("{s:b,s:i}", "storm", s->storm.quota > 0,
+			 "deadline_ms", (int)s->deadline_ms)) == 0);
 	free(cache);
 	free(program);
 	return scope;

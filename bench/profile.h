@@ -19,7 +19,7 @@
  *   port                     one that was free
  *   program                  of "--holdfast", or the one beside this program
  *   first_token_ms, idle_ms  for targets that fail; patient_ms: for others
- *   workers, backoff_ms, retries, continue_text
+ *   workers, backoff_ms, retries, continue_text, deadline_ms, storm
  *   listeners, routes        endpoint.h
  *   prefills                 targets that are known to go on with the last
  *                            message, each once

@@ -110,7 +110,10 @@ make_fault(struct hf_conv *c, unsigned n, unsigned unit)
 	f->fault.retry_after_s = 0;
 	if (n == 0) { /* 2 of its seconds */
 		f->fault.delay_ms = 0;
-		f->fault.retry_after_ms = 2 * unit;
+		if (unit % 500 == 0)
+			f->fault.retry_after_s = 2 * unit / 1000;
+		else
+			f->fault.retry_after_ms = 2 * unit;
 	}
 	c->failure = rows[n].kind;
 }
