@@ -24,13 +24,18 @@ static const char usage[] =
     "providers, which run already.  Prints \"proxy URL\", then \"ready\".\n"
     "\n"
     "  --provider NAME=URL  a listener of the suite, \"http://ADDR:PORT\"\n"
-    "  --suite NAME         default paper; with --seed N, --size N\n"
+    "  --suite NAME         default paper; with --seed N, --size N, "
+    "--knobs ...\n"
     "  --listen ADDR:PORT   default: a free port of 127.0.0.1\n"
     "  --patience-ms N      with a target that may fail, default 500\n"
+    "  --journal FILE       write each turn down there, and go on from what "
+    "it holds;\n"
+    "                       default: remember in memory only\n"
     "  --bug NAME           have this bug:\n";
 
 struct options {
-	const char *suite, *listen, *provider[HF_MAX_LISTENERS];
+	const char *suite, *knobs, *listen, *journal;
+	const char *provider[HF_MAX_LISTENERS];
 	unsigned n_provider;
 	unsigned long seed, size, patience_ms;
 	enum hf_bug bug;
@@ -44,6 +49,8 @@ enum {
 	OPT_LISTEN,
 	OPT_PROVIDER,
 	OPT_PATIENCE,
+	OPT_JOURNAL,
+	OPT_KNOBS,
 	OPT_BUG,
 	OPT_WITH_PARENT,
 	OPT_HELP
@@ -56,6 +63,8 @@ static const struct option longopts[] = { { "suite", required_argument, NULL,
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "provider", required_argument, NULL, OPT_PROVIDER },
 	{ "patience-ms", required_argument, NULL, OPT_PATIENCE },
+	{ "journal", required_argument, NULL, OPT_JOURNAL },
+	{ "knobs", required_argument, NULL, OPT_KNOBS },
 	{ "bug", required_argument, NULL, OPT_BUG },
 	{ "with-parent", no_argument, NULL, OPT_WITH_PARENT },
 	{ "help", no_argument, NULL, OPT_HELP }, { 0 } };
@@ -91,6 +100,12 @@ set_option(struct options *o, int c, const char *arg)
 		return true;
 	case OPT_PATIENCE:
 		return hf_option_number(arg, 0, UINT32_MAX, &o->patience_ms);
+	case OPT_JOURNAL:
+		o->journal = arg;
+		return true;
+	case OPT_KNOBS:
+		o->knobs = arg;
+		return true;
 	case OPT_BUG:
 		o->bug = hf_bug_find(arg);
 		return o->bug != HF_BUG_COUNT;
@@ -168,6 +183,7 @@ hf_cmd_proxy(int argc, char **argv)
 	struct options o = { .suite = "paper", .seed = 42, .patience_ms = 500 };
 	struct hf_proxy_conf c = { 0 };
 	struct hf_suite *suite;
+	struct hf_error e = { 0 };
 	int opt, rc;
 
 	while ((opt = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
@@ -183,14 +199,15 @@ hf_cmd_proxy(int argc, char **argv)
 	if (o.with_parent)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGPIPE, SIG_IGN);
-	suite = hf_suite_make(o.suite, o.seed, (unsigned)o.size);
+	suite = hf_suite_make_with(
+	    o.suite, o.seed, (unsigned)o.size, o.knobs, true, &e);
 	c.suite = suite;
+	c.journal = o.journal;
 	c.patience_ms = (unsigned)o.patience_ms;
 	c.bug = o.bug;
 	if (suite == NULL || optind != argc || !choose_urls(&c, &o)) {
-		fprintf(stderr,
-		    "continuitybench: proxy: no such suite, or not the URLs "
-		    "of its providers\n");
+		fprintf(stderr, "continuitybench: proxy: %s\n",
+		    suite == NULL ? e.text : "not the URLs of its providers");
 		hf_suite_free(suite);
 		return HF_EXIT_USAGE;
 	}

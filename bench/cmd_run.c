@@ -37,6 +37,13 @@ foreign(const struct hf_run_options *o)
 	return o->target != NULL || o->profile != NULL || o->proxy;
 }
 
+/* Is it one that we start, may kill and start again? */
+static bool
+mortal(const struct hf_run_options *o)
+{
+	return (o->proxy || !foreign(o)) && o->kill_ms == 0;
+}
+
 /* Are the providers? */
 static bool
 serves(const struct hf_run_options *o)
@@ -374,7 +381,7 @@ set_killers(struct hf_play_conf *c, const struct hf_run_options *o,
 		c->tick_arg = killer;
 		c->tick_ms = (unsigned)o->kill_ms;
 	}
-	if (!c->suite->kills || foreign(o) || o->kill_ms > 0)
+	if (!c->suite->kills || !mortal(o))
 		return;
 	hf_director_init(d, d->launch, killer);
 	c->before = direct_before;
@@ -431,7 +438,7 @@ play_and_judge(const struct hf_run_options *o, struct hf_play_conf *c,
 	if (rc == 0)
 		hf_judge_answers(c, &plays, &r.counts);
 	if (rc == 0 && r.log_judged) {
-		if (r.counts.kills > 0)
+		if (r.counts.kills > 0 && !o->proxy)
 			verify(l, &r);
 		status = hf_launch_stop_gateway(l);
 		if (o->profile != NULL)
@@ -566,11 +573,10 @@ play(struct hf_run_options *o, const struct hf_suite *suite,
 	if (o->profile != NULL)
 		c.system[0].name = hf_profile_name(profile);
 	configure(&c, o, suite);
-	if (suite->kills && !suite->kills_optional &&
-	    (foreign(o) || o->kill_ms > 0)) {
+	if (suite->kills && !suite->kills_optional && !mortal(o)) {
 		fputs("continuitybench: the suite kills the daemon that this "
 		      "program started, as it says: not with --target, "
-		      "--profile, --proxy or --kill-workers\n",
+		      "--profile or --kill-workers\n",
 		    stderr);
 		return HF_EXIT_USAGE;
 	}

@@ -52,7 +52,9 @@ kill_victim(struct hf_director *d, unsigned port)
 		return;
 	d->done = true;
 	d->kills++;
-	switch (d->play->c->kill.victim) {
+	/* A gateway of one process is all of them. */
+	switch (
+	    d->launch->proxy != NULL ? HF_KILL_TREE : d->play->c->kill.victim) {
 	case HF_KILL_WORKER:
 		hf_killer_kill_worker(d->killer, port);
 		break;

@@ -350,8 +350,8 @@ await_gateway(struct hf_launch *l, const char *log, struct hf_error *e)
 
 /* Bound and never listening: while the gateway is down, nobody else gets its
  * port, and callers are refused. */
-static int
-reserve_port(struct hf_launch *l, struct hf_error *e)
+int
+hf_launch_reserve_port(struct hf_launch *l, struct hf_error *e)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -393,7 +393,7 @@ hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
 	unlink(log);
 	setenv(HF_BENCH_KEY_ENV, "bench-key-of-no-value", 1);
 	if (s->kills)
-		rc = reserve_port(l, e);
+		rc = hf_launch_reserve_port(l, e);
 	if (rc == 0)
 		rc = write_config(l, s, o, conf, e);
 	if (rc == 0)
@@ -417,7 +417,7 @@ hf_launch_has_points(struct hf_launch *l)
 	pid_t pid = 0;
 	ssize_t n;
 
-	if (fd >= 0 &&
+	if (fd >= 0 && l->program != NULL &&
 	    hf_launch_child(
 		l, l->program, argv, fd, "version.log", &pid, NULL) == 0) {
 		waitpid(pid, NULL, 0);
@@ -441,6 +441,9 @@ hf_launch_restart(struct hf_launch *l, const char *point, const char *token,
 	if (l->gateway > 0)
 		waitpid(l->gateway, NULL, 0);
 	l->gateway = 0;
+	if (l->proxy != NULL)
+		return hf_launch_child(l, "/proc/self/exe", l->proxy, -1,
+		    "proxy.log", &l->gateway, e);
 	if (point != NULL) {
 		HF_CHECK(asprintf(&fault, "%s=kill", point) > 0);
 		setenv("HF_FAULT", fault, 1);
@@ -523,6 +526,9 @@ hf_launch_close(struct hf_launch *l)
 		close(l->alarm);
 	if (l->guard >= 0)
 		close(l->guard);
+	for (unsigned i = 0; l->proxy != NULL && l->proxy[i] != NULL; i++)
+		free(l->proxy[i]);
+	free(l->proxy);
 	free(l->program);
 	free(l->dir);
 	memset(l, 0, sizeof(*l));

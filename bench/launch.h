@@ -21,6 +21,8 @@ struct hf_launch {
 	int guard; /* keeps the gateway's port while it is down; -1: none */
 	unsigned port;
 	char *program; /* of the gateway */
+	char **proxy;  /* or, of the reference proxy, what starts it, ended by
+			* NULL */
 	char url[80];  /* of the gateway, with /v1 */
 };
 
@@ -49,7 +51,8 @@ struct hf_gateway_options {
  * and waits until it is ready. */
 int hf_launch_gateway(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_gateway_options *o, struct hf_error *e) HF_MUST_CHECK;
-/* Has the daemon named points at which it can be told to die? */
+/* Has the daemon named points at which it can be told to die?  The reference
+ * proxy has none. */
 bool hf_launch_has_points(struct hf_launch *l);
 /* Starts it again where it listened before, to die at this point (NULL: none)
  * when it finds the file 'token'; does not wait.  It must be dead, and the
@@ -60,7 +63,8 @@ int hf_launch_restart(struct hf_launch *l, const char *point, const char *token,
  * in DIR/verify.log: its exit status as of waitpid(), or -1: there is no such
  * program, or it has no such verb. */
 int hf_launch_verify(struct hf_launch *l);
-/* "continuitybench proxy" for the same suite, in the gateway's place. */
+/* "continuitybench proxy" for the same suite, in the gateway's place, with its
+ * journal at DIR/proxy.journal. */
 int hf_launch_proxy(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_provider_options *o, unsigned patience_ms, const char *bug,
     struct hf_error *e) HF_MUST_CHECK;
@@ -68,6 +72,9 @@ int hf_launch_proxy(struct hf_launch *l, const struct hf_suite *s,
 /* --- for whoever starts a gateway of another kind --------------------------
  */
 
+/* Chooses l->port and keeps it for a gateway that will be started again. */
+int hf_launch_reserve_port(
+    struct hf_launch *l, struct hf_error *e) HF_MUST_CHECK;
 /* A child that ends with us; stderr goes to DIR/log, stdout to 'out' (-1:
  * nowhere). */
 int hf_launch_child(struct hf_launch *l, const char *program,

@@ -5,7 +5,6 @@
 
 #include "bench/launch.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,48 +31,80 @@ read_address(struct hf_launch *l, int fd, struct hf_error *e)
 	return 0;
 }
 
+#define MAX_ARGS (24 + 2 * HF_MAX_LISTENERS)
+
+/* One more argument of its command line; 'arg' is taken. */
+static void
+add(struct hf_launch *l, unsigned *n, char *arg)
+{
+	HF_CHECK(*n + 1 < MAX_ARGS);
+	l->proxy[(*n)++] = arg;
+}
+
+static void
+add_pair(struct hf_launch *l, unsigned *n, const char *name, char *value)
+{
+	add(l, n, hf_xstrdup(name));
+	add(l, n, value);
+}
+
+static void
+make_command(struct hf_launch *l, const struct hf_suite *s,
+    const struct hf_provider_options *o, unsigned patience_ms, const char *bug)
+{
+	unsigned n = 0;
+
+	l->proxy = hf_xcalloc(MAX_ARGS, sizeof(*l->proxy));
+	add(l, &n, hf_xstrdup("continuitybench"));
+	add(l, &n, hf_xstrdup("proxy"));
+	add(l, &n, hf_xstrdup("--with-parent"));
+	add_pair(l, &n, "--suite", hf_xstrdup(o->suite));
+	add_pair(l, &n, "--seed", hf_format("%lu", o->seed));
+	add_pair(l, &n, "--size", hf_format("%lu", o->size));
+	if (o->knobs != NULL)
+		add_pair(l, &n, "--knobs", hf_xstrdup(o->knobs));
+	add_pair(l, &n, "--patience-ms",
+	    hf_format("%u",
+		patience_ms > s->first_token_ms ? patience_ms :
+						  s->first_token_ms));
+	add_pair(l, &n, "--journal", hf_launch_path(l, "proxy.journal"));
+	if (l->port != 0)
+		add_pair(l, &n, "--listen", hf_format("127.0.0.1:%u", l->port));
+	for (unsigned i = 0; i < s->n_listener; i++)
+		add_pair(l, &n, "--provider",
+		    hf_format("%s=%s", s->listener[i].name, l->listener[i]));
+	if (bug != NULL)
+		add_pair(l, &n, "--bug", hf_xstrdup(bug));
+}
+
+static int
+start(struct hf_launch *l, struct hf_error *e)
+{
+	int fds[2], rc;
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return hf_fail_errno(e, "pipe");
+	rc = hf_launch_child(
+	    l, "/proc/self/exe", l->proxy, fds[1], "proxy.log", &l->gateway, e);
+	close(fds[1]);
+	if (rc == 0)
+		return read_address(l, fds[0], e);
+	close(fds[0]);
+	return rc;
+}
+
 int
 hf_launch_proxy(struct hf_launch *l, const struct hf_suite *s,
     const struct hf_provider_options *o, unsigned patience_ms, const char *bug,
     struct hf_error *e)
 {
-	char self[] = "/proc/self/exe", seed[24], size[24], ms[24];
-	char provider[] = "--provider", bug_option[] = "--bug";
-	char *suite = hf_xstrdup(o->suite), *at[HF_MAX_LISTENERS];
-	char *name = hf_xstrdup(bug == NULL ? "" : bug);
-	char *argv[16 + 2 * HF_MAX_LISTENERS] = { (char[]){ "continuitybench" },
-		(char[]){ "proxy" }, (char[]){ "--with-parent" },
-		(char[]){ "--suite" }, suite, (char[]){ "--seed" }, seed,
-		(char[]){ "--size" }, size, (char[]){ "--patience-ms" }, ms };
-	unsigned n = 11;
-	int fds[2], rc;
+	char *journal = hf_launch_path(l, "proxy.journal");
+	int rc = s->kills ? hf_launch_reserve_port(l, e) : 0;
 
-	snprintf(seed, sizeof(seed), "%lu", o->seed);
-	snprintf(size, sizeof(size), "%lu", o->size);
-	snprintf(ms, sizeof(ms), "%u", patience_ms);
-	for (unsigned i = 0; i < s->n_listener; i++) {
-		at[i] = hf_format("%s=%s", s->listener[i].name, l->listener[i]);
-		argv[n++] = provider;
-		argv[n++] = at[i];
-	}
-	if (bug != NULL) {
-		argv[n++] = bug_option;
-		argv[n++] = name;
-	}
-	if (pipe2(fds, O_CLOEXEC) != 0) {
-		rc = hf_fail_errno(e, "pipe");
-	} else {
-		rc = hf_launch_child(
-		    l, self, argv, fds[1], "proxy.log", &l->gateway, e);
-		close(fds[1]);
-		if (rc == 0)
-			rc = read_address(l, fds[0], e);
-		else
-			close(fds[0]);
-	}
-	for (unsigned i = 0; i < s->n_listener; i++)
-		free(at[i]);
-	free(name);
-	free(suite);
-	return rc;
+	unlink(journal); /* of another run */
+	free(journal);
+	if (rc != 0)
+		return rc;
+	make_command(l, s, o, patience_ms, bug);
+	return start(l, e);
 }

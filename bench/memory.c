@@ -9,11 +9,17 @@
 
 #include "base/check.h"
 #include "bench/answer.h"
+#include "bench/journal.h"
 
 struct hf_session {
 	struct hf_memory *m;
+	char *name;
 	json_t *history; /* what was said and heard */
 	void *slot;
+	/* the last whole answer, and what it answered: for repeats */
+	json_t *answer, *asked;
+	char *key;
+	bool unsure; /* whether it arrived */
 	/* for bugs: */
 	json_t *dropped;	      /* messages of turns that were dropped */
 	json_t *knew[HF_MAX_TARGETS]; /* what a target was told last */
@@ -24,7 +30,8 @@ struct hf_memory {
 	json_t *index; /* name -> place in session[] */
 	struct hf_session **session;
 	size_t n_session;
-	struct hf_session *last; /* of which another target was told */
+	struct hf_session *last;    /* of which another target was told */
+	struct hf_journal *journal; /* or NULL */
 };
 
 static bool
@@ -94,18 +101,61 @@ hf_session_begin(struct hf_session *s, json_t *messages)
 	return out;
 }
 
-void
-hf_session_end(
-    struct hf_session *s, json_t *conversation, json_t *answer, int target)
+json_t *
+hf_session_repeat(
+    struct hf_session *s, json_t *messages, const char *key, bool marked)
+{
+	bool same;
+
+	if (s->answer == NULL || has(s, HF_BUG_DOUBLE))
+		return NULL;
+	if (key != NULL)
+		same = s->key != NULL && strcmp(key, s->key) == 0;
+	else
+		same = (marked || s->unsure) && json_equal(messages, s->asked);
+	return same ? s->answer : NULL;
+}
+
+static void
+set(json_t **to, json_t *o)
+{
+	json_incref(o);
+	json_decref(*to);
+	*to = o;
+}
+
+/* The same, but not in the file. */
+static void
+end_turn(struct hf_session *s, const struct hf_turn_end *t)
 {
 	json_decref(s->history);
-	s->history = json_copy(conversation);
-	json_array_append(s->history, answer);
+	s->history = json_copy(t->conversation);
+	json_array_append(s->history, t->answer);
 	json_array_clear(s->dropped);
-	if (target < 0)
+	s->unsure = false;
+	if (t->target < 0)
 		return;
-	json_decref(s->knew[target]);
-	s->knew[target] = json_copy(s->history);
+	set(&s->answer, t->answer);
+	set(&s->asked, t->messages);
+	free(s->key);
+	s->key = t->key == NULL ? NULL : hf_xstrdup(t->key);
+	json_decref(s->knew[t->target]);
+	s->knew[t->target] = json_copy(s->history);
+}
+
+void
+hf_session_end(struct hf_session *s, const struct hf_turn_end *t)
+{
+	json_t *o;
+
+	end_turn(s, t);
+	if (s->m->journal == NULL)
+		return;
+	o = json_pack("{s:s,s:O,s:O,s:s?,s:i}", "session", s->name, "messages",
+	    t->messages, "answer", t->answer, "key", t->key, "target",
+	    t->target);
+	HF_CHECK(o != NULL);
+	hf_journal_put(s->m->journal, o);
 }
 
 void
@@ -286,29 +336,58 @@ hf_session_slot(struct hf_session *s)
 	return &s->slot;
 }
 
-struct hf_session *
-hf_memory_session(struct hf_memory *m, struct hf_str name)
+static struct hf_session *
+new_session(struct hf_memory *m, const char *name)
 {
-	char *key = hf_xstrndup(name.p, name.size);
-	json_t *at = json_object_get(m->index, key);
-	struct hf_session *s;
+	struct hf_session *s = hf_xcalloc(1, sizeof(*s));
 
-	if (at != NULL) {
-		free(key);
-		return m->session[json_integer_value(at)];
-	}
-	s = hf_xcalloc(1, sizeof(*s));
 	s->m = m;
+	s->name = hf_xstrdup(name);
 	s->history = json_array();
 	s->dropped = json_array();
 	m->session =
 	    reallocarray(m->session, m->n_session + 1, sizeof(*m->session));
 	HF_CHECK(m->session != NULL);
 	json_object_set_new(
-	    m->index, key, json_integer((json_int_t)m->n_session));
+	    m->index, name, json_integer((json_int_t)m->n_session));
 	m->session[m->n_session++] = s;
+	return s;
+}
+
+struct hf_session *
+hf_memory_session(struct hf_memory *m, struct hf_str name)
+{
+	char *key = hf_xstrndup(name.p, name.size);
+	json_t *at = json_object_get(m->index, key);
+	struct hf_session *s = at != NULL ? m->session[json_integer_value(at)] :
+					    new_session(m, key);
+
 	free(key);
 	return s;
+}
+
+/* A turn that ended before this process began. */
+static void
+read_back(void *arg, json_t *o)
+{
+	struct hf_session *s =
+	    hf_memory_session(arg, hf_json_str(json_object_get(o, "session")));
+	struct hf_turn_end t = { .messages = json_object_get(o, "messages"),
+		.answer = json_object_get(o, "answer"),
+		.key = json_string_value(json_object_get(o, "key")),
+		.target =
+		    (int)json_integer_value(json_object_get(o, "target")) };
+
+	t.conversation = hf_session_begin(s, t.messages);
+	end_turn(s, &t);
+	json_decref(t.conversation);
+	s->unsure = t.target >= 0;
+}
+
+int
+hf_memory_keep(struct hf_memory *m, const char *path, struct hf_error *e)
+{
+	return hf_journal_open(&m->journal, path, read_back, m, e);
 }
 
 void
@@ -319,6 +398,10 @@ hf_memory_free(struct hf_memory *m)
 	for (size_t i = 0; i < m->n_session; i++) {
 		struct hf_session *s = m->session[i];
 
+		free(s->name);
+		free(s->key);
+		json_decref(s->answer);
+		json_decref(s->asked);
 		json_decref(s->history);
 		json_decref(s->dropped);
 		for (unsigned k = 0; k < HF_MAX_TARGETS; k++)
@@ -327,5 +410,6 @@ hf_memory_free(struct hf_memory *m)
 	}
 	free(m->session);
 	json_decref(m->index);
+	hf_journal_close(m->journal);
 	free(m);
 }

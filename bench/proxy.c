@@ -13,7 +13,9 @@
 #include "bench/dialect.h"
 #include "bench/fetch.h"
 #include "bench/memory.h"
+#include "bench/pace.h"
 #include "bench/reader.h"
+#include "bench/room.h"
 #include "bench/server.h"
 
 #define ROUNDS 4     /* through a route's targets */
@@ -32,6 +34,7 @@ struct turn {
 	const struct hf_route_plan *route;
 	unsigned attempt;
 	json_t *conversation; /* up to what is to be answered */
+	struct hf_pass pass;  /* of a provider that has a quota */
 	struct hf_fetch *call;
 	struct hf_answer_reader reader;
 	struct event *timer;
@@ -46,9 +49,6 @@ struct turn {
 /* What a session's slot holds. */
 struct desk {
 	struct turn *running, *waiting;
-	json_t *answer; /* the last, with what it answered: for retries */
-	json_t *request;
-	char *key;
 	struct desk *next;
 };
 
@@ -57,6 +57,8 @@ struct hf_proxy {
 	struct hf_server *server;
 	struct hf_fetcher *fetcher;
 	struct hf_memory *memory;
+	struct hf_pace *pace[HF_MAX_LISTENERS]; /* NULL: it has no quota */
+	json_t *windows; /* that refusals told: model -> tokens */
 	struct desk *desks;
 	unsigned serial;
 };
@@ -78,6 +80,7 @@ turn_free(struct turn *t)
 	json_decref(t->body);
 	json_decref(t->conversation);
 	hf_reader_free(&t->reader);
+	hf_pace_settle(&t->pass);
 	if (t->call != NULL)
 		hf_fetch_cancel(t->call);
 	if (t->timer != NULL)
@@ -160,14 +163,6 @@ conclude(struct turn *t, json_t *answer)
 	struct desk *d = desk_of(t);
 	struct turn *j;
 
-	if (answer != NULL) {
-		json_decref(d->answer);
-		json_decref(d->request);
-		free(d->key);
-		d->answer = json_incref(answer);
-		d->request = json_incref(t->body);
-		d->key = t->key == NULL ? NULL : hf_xstrdup(t->key);
-	}
 	while ((j = t->joined) != NULL) {
 		t->joined = j->next;
 		if (answer != NULL) {
@@ -190,13 +185,30 @@ target_of(const struct turn *t)
 	return t->attempt % t->route->n_target;
 }
 
-/* Whole, as far as its target goes. */
+static json_t *
+messages_of(const struct turn *t)
+{
+	return json_object_get(t->body, "messages");
+}
+
+/* Writes the turn down, with this answer of that target. */
+static void
+record(struct turn *t, json_t *answer, int target)
+{
+	struct hf_turn_end end = { messages_of(t), t->conversation, answer,
+		t->key, target };
+
+	hf_session_end(t->s, &end);
+}
+
+/* Whole, as far as its target goes.  It is on disk before the client can know
+ * that it is whole. */
 static void
 succeed(struct turn *t, struct hf_str text, json_t *calls)
 {
 	json_t *answer = hf_said_message(text, calls);
 
-	hf_session_end(t->s, t->conversation, answer, (int)target_of(t));
+	record(t, answer, (int)target_of(t));
 	reply(t, answer, calls, t->sent);
 	conclude(t, answer);
 	json_decref(answer);
@@ -245,7 +257,7 @@ on_gone(struct hf_sreq *rq)
 	} else {
 		heard =
 		    hf_said_message((struct hf_str){ t->said, t->sent }, NULL);
-		hf_session_end(t->s, t->conversation, heard, -1);
+		record(t, heard, -1);
 		json_decref(heard);
 	}
 	conclude(t, NULL);
@@ -305,9 +317,46 @@ on_data(void *arg, struct hf_str bytes)
 {
 	struct turn *t = arg;
 
+	hf_pace_settle(&t->pass);
 	hf_reader_data(&t->reader, bytes);
 	t->reader.failed = t->reader.failed || !pass_on(t);
 	return !t->reader.failed;
+}
+
+/* Is it whole? */
+static bool
+is_answered(struct turn *t, int status, bool whole)
+{
+	struct hf_answer_reader *r = &t->reader;
+	char *plain;
+	bool ok;
+
+	if (t->out.stream && status == 200)
+		return !r->failed && r->finished &&
+		    (r->text.size > 0 || r->calls != NULL) &&
+		    r->text.size >= t->sent;
+	plain = whole && !r->failed ? hf_reader_end(r, status) : NULL;
+	ok = plain != NULL;
+	free(plain);
+	return ok;
+}
+
+static const char *
+model_of(const struct turn *t)
+{
+	return t->route->target[target_of(t)].model;
+}
+
+/* It was refused as longer than a window that nobody knew: now it is known. */
+static bool
+learns_window(struct turn *t)
+{
+	unsigned window = hf_room_told(t->reader.error);
+
+	if (window == 0 || json_object_get(t->p->windows, model_of(t)) != NULL)
+		return false;
+	json_object_set_new(t->p->windows, model_of(t), json_integer(window));
+	return true;
 }
 
 static void
@@ -315,45 +364,61 @@ on_end(void *arg, int status, bool whole)
 {
 	struct turn *t = arg;
 	struct hf_answer_reader *r = &t->reader;
-	char *plain = NULL;
-	bool ok;
 
 	t->call = NULL;
-	if (t->out.stream) {
-		ok = status == 200 && !r->failed && r->finished &&
-		    (r->text.size > 0 || r->calls != NULL) &&
-		    r->text.size >= t->sent;
-	} else {
-		plain = whole && !r->failed ? hf_reader_end(r, status) : NULL;
-		ok = plain != NULL;
-	}
-	free(plain);
-	if (ok)
+	hf_pace_settle(&t->pass);
+	if (is_answered(t, status, whole))
 		succeed(t, hf_buf_str(&r->text), r->calls);
+	else if (learns_window(t) && target_of(t) + 1 == t->route->n_target)
+		attempt(t); /* no larger one follows: as much as it holds */
 	else
 		fail(t);
+}
+
+/* What a target is told: all, or what it can hold. */
+static json_t *
+tell(const struct turn *t)
+{
+	unsigned k = target_of(t);
+	const struct hf_target_plan *target = &t->route->target[k];
+	json_t *learnt = json_object_get(t->p->windows, target->model);
+	unsigned window = target->window > 0 ?
+	    target->window :
+	    (unsigned)json_integer_value(learnt);
+	json_t *all = hf_session_tell(t->s, t->conversation, k, t->attempt > 0);
+	json_t *fitting;
+
+	if (window == 0)
+		return all;
+	fitting = hf_room_fit(all, window, target->max_output);
+	json_decref(all);
+	return fitting;
 }
 
 /* What a target is asked. */
 static void
 make_body(struct turn *t, struct hf_buf *b)
 {
-	unsigned k = target_of(t);
 	json_t *body = json_copy(t->body);
 
-	json_object_set_new(
-	    body, "model", json_string(t->route->target[k].model));
-	json_object_set_new(body, "messages",
-	    hf_session_tell(t->s, t->conversation, k, t->attempt > 0));
+	json_object_set_new(body, "model", json_string(model_of(t)));
+	json_object_set_new(body, "messages", tell(t));
 	hf_buf_json(b, body);
 	json_decref(body);
 }
 
-static void
-attempt(struct turn *t)
+static unsigned
+listener_of(const struct turn *t)
 {
+	return t->route->target[target_of(t)].listener;
+}
+
+static void
+call(void *arg)
+{
+	struct turn *t = arg;
 	const struct hf_proxy_conf *c = &t->p->conf;
-	unsigned listener = t->route->target[target_of(t)].listener;
+	unsigned listener = listener_of(t);
 	struct hf_fetch_request rq = { .connect_ms = CONNECT_MS,
 		.idle_ms = c->suite->listener[listener].fails ? c->patience_ms :
 								PATIENT_MS,
@@ -374,34 +439,34 @@ attempt(struct turn *t)
 	hf_buf_free(&b);
 }
 
-/* --- requests ------------------------------------------------------------- */
-
-/* The same request as the one answered last?  Its client's word counts. */
-static bool
-is_retry(const struct turn *t, const struct desk *d)
+/* Asks the next target, when its quota lets. */
+static void
+attempt(struct turn *t)
 {
-	if (d->answer == NULL || t->p->conf.bug == HF_BUG_DOUBLE)
-		return false;
-	if (t->key != NULL)
-		return d->key != NULL && strcmp(t->key, d->key) == 0;
-	return t->marked &&
-	    json_equal(json_object_get(t->body, "messages"),
-		json_object_get(d->request, "messages"));
+	struct hf_pace *pace = t->p->pace[listener_of(t)];
+
+	if (pace == NULL)
+		call(t);
+	else
+		hf_pace_ask(pace, &t->pass);
 }
+
+/* --- requests ------------------------------------------------------------- */
 
 static void
 start(struct turn *t)
 {
 	struct desk *d = desk_of(t);
+	json_t *again =
+	    hf_session_repeat(t->s, messages_of(t), t->key, t->marked);
 
-	if (is_retry(t, d)) {
-		replay(t, d->answer);
+	if (again != NULL) {
+		replay(t, again);
 		next_turn(d);
 		return;
 	}
 	d->running = t;
-	t->conversation =
-	    hf_session_begin(t->s, json_object_get(t->body, "messages"));
+	t->conversation = hf_session_begin(t->s, messages_of(t));
 	attempt(t);
 }
 
@@ -488,6 +553,7 @@ make_turn(struct hf_proxy *p, struct hf_sreq *rq, struct hf_str session,
 	t->marked = hf_sreq_header(rq, "X-Stainless-Retry-Count").p != NULL;
 	t->timer = evtimer_new(p->conf.base, on_pause, t);
 	HF_CHECK(t->timer != NULL);
+	t->pass = (struct hf_pass){ .go = call, .arg = t };
 	snprintf(t->id, sizeof(t->id), "chatcmpl-proxy%08x", ++p->serial);
 	t->out.id = t->id;
 	t->out.model = json_string_value(json_object_get(body, "model"));
@@ -530,18 +596,31 @@ hf_proxy_new(struct hf_proxy **out, const struct hf_proxy_conf *c,
     const char *listen, unsigned *port, struct hf_error *e)
 {
 	struct hf_proxy *p = hf_xcalloc(1, sizeof(*p));
-	int rc;
+	int rc = 0;
 
 	*out = NULL;
 	p->conf = *c;
-	rc = hf_server_new(&p->server, c->base, listen, on_request, p, e);
+	p->memory = hf_memory_new(c->bug);
+	if (c->journal != NULL)
+		rc = hf_memory_keep(p->memory, c->journal, e);
+	if (rc == 0)
+		rc = hf_server_new(
+		    &p->server, c->base, listen, on_request, p, e);
 	if (rc != 0) {
+		hf_memory_free(p->memory);
 		free(p);
 		return rc;
 	}
 	*port = hf_server_port(p->server);
 	p->fetcher = hf_fetcher_new(c->base);
-	p->memory = hf_memory_new(c->bug);
+	p->windows = json_object();
+	for (unsigned i = 0; i < c->suite->n_listener; i++) {
+		const struct hf_listener_plan *l = &c->suite->listener[i];
+
+		if (l->rpm > 0)
+			p->pace[i] =
+			    hf_pace_new(c->base, l->rpm, l->rpm_window_ms);
+	}
 	*out = p;
 	return 0;
 }
@@ -557,12 +636,12 @@ hf_proxy_free(struct hf_proxy *p)
 	while ((d = p->desks) != NULL) {
 		p->desks = d->next;
 		turn_free(d->running);
-		json_decref(d->answer);
-		json_decref(d->request);
-		free(d->key);
 		free(d);
 	}
 	hf_fetcher_free(p->fetcher);
+	for (unsigned i = 0; i < HF_MAX_LISTENERS; i++)
+		hf_pace_free(p->pace[i]);
+	json_decref(p->windows);
 	hf_memory_free(p->memory);
 	free(p);
 }

@@ -1,10 +1,12 @@
 /*
  * The reference proxy: a small gateway with a memory, for testing the
- * benchmark itself.  It keeps sessions' histories in memory, tells each target
- * all of it, goes to the next one when one fails, and goes on with a stream
- * that broke off by having the next one say it again, hidden.  It speaks chat
- * completions on both sides.  Without a bug it loses nothing that the suites
- * ask for; with one of bugs.def it loses just that.  The loop's thread.
+ * benchmark itself.  It keeps sessions' histories, in memory and in a journal
+ * from which it goes on after it was killed; tells each target all of it, or as
+ * many whole turns as it can hold; goes to the next one when one fails, and
+ * goes on with a stream that broke off by having the next one say it again,
+ * hidden. Calls beyond a provider's quota wait.  It speaks chat completions on
+ * both sides.  Without a bug it loses nothing that the suites ask for; with one
+ * of bugs.def it loses just that.  The loop's thread.
  */
 #ifndef HF_BENCH_PROXY_H
 #define HF_BENCH_PROXY_H
@@ -23,6 +25,7 @@ struct hf_proxy_conf {
 	const char *url[HF_MAX_LISTENERS]; /* of its listeners, without path;
 					    * borrowed */
 	unsigned patience_ms;		   /* with a target that may fail */
+	const char *journal;		   /* a file, or NULL: in memory only */
 	enum hf_bug bug;
 };
 

@@ -5,7 +5,7 @@ BENCH_TESTS = tests/unit/test_bench_suite tests/unit/test_bench_dialect \
 	tests/unit/test_bench_client tests/unit/test_bench_streams \
 	tests/unit/test_bench_breaks tests/unit/test_bench_gemini \
 	tests/unit/test_bench_verdict tests/unit/test_bench_report \
-	tests/unit/test_bench_window \
+	tests/unit/test_bench_window tests/unit/test_bench_proxy \
 	tests/unit/test_bench_any
 BENCH_TEST_LIBS = $(BENCH_LIBS) $(CMOCKA_LIBS)
 if HAVE_CMOCKA
@@ -40,6 +40,8 @@ tests_unit_test_bench_report_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_report_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_window_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_window_LDADD = $(BENCH_TEST_LIBS)
+tests_unit_test_bench_proxy_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bench_proxy_LDADD = $(BENCH_TEST_LIBS)
 tests_unit_test_bench_any_CFLAGS = $(libbench_a_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bench_any_LDADD = $(BENCH_TEST_LIBS)
 

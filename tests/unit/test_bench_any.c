@@ -183,10 +183,10 @@ static void
 turn(struct hf_session *s, const char *sent, const char *answer, int by)
 {
 	json_t *list = messages(sent), *a = message('a', answer);
-	json_t *conversation = hf_session_begin(s, list);
+	struct hf_turn_end t = { list, hf_session_begin(s, list), a, NULL, by };
 
-	hf_session_end(s, conversation, a, by);
-	json_decref(conversation);
+	hf_session_end(s, &t);
+	json_decref(t.conversation);
 	json_decref(list);
 	json_decref(a);
 }
