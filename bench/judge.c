@@ -249,6 +249,23 @@ turn_of(
 	return turn;
 }
 
+/* The turn whose text this payload has a beginning of, or -1.  Several may
+ * begin with the same words: then the one that comes behind so many messages.
+ */
+static int
+growing_turn(const struct hf_play *p, json_t *view)
+{
+	struct hf_str text = hf_view_last_user(view);
+	size_t n = json_array_size(view);
+	int found = -1;
+
+	for (unsigned k = 0; k < p->c->n_user; k++)
+		if (hf_conv_grows(p->c, k, text) &&
+		    (found < 0 || n == 2 + 2 * (size_t)k))
+			found = (int)k;
+	return found;
+}
+
 /* Our clients do not answer a call that was not to come: what a gateway makes
  * of that is its own business. */
 static bool
@@ -293,7 +310,7 @@ judge_entry(struct judge *j, json_t *entry)
 	turn = turn_of(j, p, later, view);
 	growing = turn < 0;
 	if (growing)
-		turn = hf_conv_growing(p->c, hf_view_last_user(view));
+		turn = growing_turn(p, view);
 	if (turn < 0)
 		wrong = (struct hf_wrong){ HF_BLAME_RECONCILE,
 			"the last message is not of this conversation" };

@@ -146,8 +146,7 @@ static bool
 is_growing(json_t *m, const struct hf_play *p, unsigned turn)
 {
 	return hf_str_is(hf_json_str(json_object_get(m, "role")), "user") &&
-	    hf_conv_growing(p->c, hf_json_str(json_object_get(m, "text"))) ==
-	    (int)turn;
+	    hf_conv_grows(p->c, turn, hf_view_text(m));
 }
 
 static struct hf_wrong

@@ -148,15 +148,12 @@ hf_conv_turn(const struct hf_conv *c, struct hf_str text)
 	return find_turn(c, text, false);
 }
 
-int
-hf_conv_growing(const struct hf_conv *c, struct hf_str text)
+bool
+hf_conv_grows(const struct hf_conv *c, unsigned turn, struct hf_str text)
 {
-	for (unsigned i = 0; i < c->n_user; i++)
-		if (c->manner[i] == HF_GROWING && text.size > 0 &&
-		    text.size < strlen(c->user[i]) &&
-		    memcmp(c->user[i], text.p, text.size) == 0)
-			return (int)i;
-	return -1;
+	return c->manner[turn] == HF_GROWING && text.size > 0 &&
+	    text.size < strlen(c->user[turn]) &&
+	    memcmp(c->user[turn], text.p, text.size) == 0;
 }
 
 int

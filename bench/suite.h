@@ -218,9 +218,9 @@ void hf_suite_free(struct hf_suite *s);
 const struct hf_conv *hf_suite_find(const struct hf_suite *s, struct hf_str id);
 /* Index of the turn on which the caller says this, or -1. */
 int hf_conv_turn(const struct hf_conv *c, struct hf_str text);
-/* Index of the turn whose text begins with this, and is asked for with growing
- * text; or -1. */
-int hf_conv_growing(const struct hf_conv *c, struct hf_str text);
+/* Is this a beginning, and not all, of what is said on this turn, which is
+ * asked for with growing text?  It may be one of several turns'. */
+bool hf_conv_grows(const struct hf_conv *c, unsigned turn, struct hf_str text);
 /* Index of the turn that a view (answer.h) asks for, or -1. */
 int hf_conv_view_turn(const struct hf_conv *c, json_t *view);
 /* A row of the conversation's failures, to be filled further. */

@@ -648,12 +648,63 @@ dropped_is_not_said(void **state)
 	json_array_insert_new(view, 3, message("user", start));
 	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	json_array_remove(view, 4);
-	assert_int_equal(hf_conv_growing(p.c, hf_str(start)), 1);
+	assert_true(hf_conv_grows(p.c, 1, hf_str(start)));
+	assert_false(hf_conv_grows(p.c, 0, hf_str(start)));
 	assert_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	last = json_array_get(view, 1);
 	json_object_set_new(last, "text", json_string("Something else."));
 	assert_non_null(hf_judge_payload(&conf, &p, 1, false, view).what);
 	json_decref(view);
+	free(start);
+	answered_free(s, &p);
+}
+
+/* What is judged of one payload of this play. */
+static unsigned
+bad_payloads(struct hf_suite *s, struct hf_play *p, unsigned turn, json_t *view)
+{
+	struct world w = { .suite = s,
+		.conf = { .suite = s, .n_system = 1 },
+		.plays = { .play = p, .n_play = 1 },
+		.log = json_array(),
+		.examples = json_array() };
+	char path[] = "/tmp/hf-test-breaks-XXXXXX";
+
+	json_array_append_new(
+	    w.log, entry(p, turn, "primary", "none", json_incref(view)));
+	world_judge(&w, path);
+	unlink(path);
+	json_decref(w.log);
+	json_decref(w.examples);
+	return w.n.bad_payloads;
+}
+
+/* Two turns that grow may begin with the same words: whose beginning it is, is
+ * told by what is before it. */
+static void
+beginnings_are_shared(void **state)
+{
+	struct hf_play p;
+	struct hf_suite *s = answered("retries", 3, &p);
+	struct hf_conv *c = &s->conv[3];
+	char *start = hf_xstrndup(c->user[1], 8);
+	json_t *view;
+
+	(void)state;
+	snprintf(p.user, sizeof(p.user), "%s.r1.proxy", c->id);
+	free(c->user[2]);
+	assert_true(asprintf(&c->user[2], "%s other words", start) > 0);
+	for (unsigned turn = 1; turn <= 2; turn++) {
+		assert_true(hf_conv_grows(c, turn, hf_str(start)));
+		view = right_view(&p, turn);
+		json_array_remove(view, 1 + 2 * turn);
+		json_array_append_new(view, message("user", start));
+		assert_int_equal(bad_payloads(s, &p, turn, view), 0);
+		/* Not everything is right now. */
+		json_array_remove(view, 2);
+		assert_int_equal(bad_payloads(s, &p, turn, view), 1);
+		json_decref(view);
+	}
 	free(start);
 	answered_free(s, &p);
 }
@@ -688,6 +739,7 @@ main(void)
 		cmocka_unit_test(bad_seams),
 		cmocka_unit_test(said_is_not_heard),
 		cmocka_unit_test(dropped_is_not_said),
+		cmocka_unit_test(beginnings_are_shared),
 		cmocka_unit_test(answers_differ),
 	};
 
