@@ -17,7 +17,7 @@
 #include "base/clock.h"
 
 #define SHM_MAGIC 0x68667362u /* "hfsb" */
-#define SHM_VERSION 5
+#define SHM_VERSION 6
 
 _Static_assert(sizeof(struct hf_slot) % 8 == 0, "slots stay aligned");
 
@@ -233,6 +233,7 @@ retire_calls(struct hf_shm_header *h, unsigned slot)
 		atomic_store(&r->in_flight[slot], 0);
 		atomic_store(&r->shadows[slot], 0);
 		atomic_store(&r->waiting[slot], 0);
+		atomic_store(&r->asking[slot], 0);
 		hf_breaker_died(&r->breaker, slot, hf_now_us());
 	}
 }

@@ -21,6 +21,7 @@
 #include "base/figures.h"
 #include "base/hf.h"
 #include "base/pace.h"
+#include "base/quota.h"
 
 #define HF_SHM_SLOTS                           \
 	66 /* keeper + up to 65 workers in two \
@@ -92,8 +93,11 @@ struct hf_target_row {
 	_Atomic int32_t in_flight[HF_SHM_SLOTS]; /* written by that slot */
 	_Atomic int32_t shadows[HF_SHM_SLOTS];	 /* likewise */
 	_Atomic int32_t waiting[HF_SHM_SLOTS];	 /* turns; by that slot */
+	/* Those in flight of which nothing was heard yet. */
+	_Atomic int32_t asking[HF_SHM_SLOTS];
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
 	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
+	struct hf_quota quota;
 	struct hf_pace pace;
 	/* What its provider has taught: tokens that it counts for a thousand
 	 * that we estimate, and its window, if it is not configured; 0: not

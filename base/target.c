@@ -7,8 +7,10 @@
 
 #include "base/check.h"
 
-#define FULL_US 10000 /* max_in_flight: when to look again */
 #define SLACK_MS 1000 /* of a probe's lease */
+/* A hint of so long speaks of a quota of a day.  What is used of it slides out
+ * long before, and nobody is to be left alone for that long. */
+#define HINT_DAY_MS 3600000
 
 struct hf_target_row *
 hf_target_row(struct hf_shm *s, const char *name)
@@ -49,14 +51,13 @@ hf_target_find(const struct hf_shm *s, const char *name)
 	return NULL;
 }
 
-int64_t
-hf_target_in_flight(const struct hf_target_row *r)
+static int64_t
+sum(const _Atomic int32_t cell[HF_SHM_SLOTS])
 {
 	int64_t n = 0;
 
 	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
-		n += atomic_load_explicit(
-		    &r->in_flight[i], memory_order_acquire);
+		n += atomic_load_explicit(&cell[i], memory_order_acquire);
 	return n;
 }
 
@@ -105,6 +106,7 @@ hf_target_reset(struct hf_target_row *r, int64_t now_us)
 	atomic_store_explicit(&r->pace.blocked_us, 0, memory_order_relaxed);
 	atomic_store_explicit(&r->window, 0, memory_order_relaxed);
 	atomic_store_explicit(&r->token_ratio, 0, memory_order_relaxed);
+	hf_quota_forget(&r->quota);
 }
 
 void
@@ -118,11 +120,13 @@ hf_target_wait(struct hf_shm *s, struct hf_target_row *r, bool begins)
 int64_t
 hf_target_waiting(const struct hf_target_row *r)
 {
-	int64_t n = 0;
+	return sum(r->waiting);
+}
 
-	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
-		n += atomic_load_explicit(&r->waiting[i], memory_order_relaxed);
-	return n;
+int64_t
+hf_target_in_flight(const struct hf_target_row *r)
+{
+	return sum(r->in_flight);
 }
 
 static struct hf_breaker_limits
@@ -163,29 +167,17 @@ hf_target_is_quiet(const struct hf_target_row *r)
 	return hf_target_in_flight(r) == 0;
 }
 
-static int
-shadows(const struct hf_target_row *r)
-{
-	int n = 0;
-
-	for (unsigned i = 0; i < HF_SHM_SLOTS; i++)
-		n += atomic_load_explicit(&r->shadows[i], memory_order_acquire);
-	return n;
-}
-
 bool
 hf_target_shadow_take(struct hf_shm *s, struct hf_target_row *r,
     const struct hf_conf_call *c, int64_t now_us)
 {
-	int64_t due;
-
 	if (r == NULL || !hf_target_is_quiet(r) ||
 	    hf_target_opens_us(r, now_us) != 0 ||
 	    hf_breaker_view(&r->breaker).state != HF_BREAKER_CLOSED)
 		return false;
 	atomic_fetch_add(&r->shadows[s->self], 1);
-	if (shadows(r) <= c->warm_in_flight &&
-	    hf_target_reserve(r, c, now_us, now_us, &due) == HF_ADMIT_CALL)
+	if (sum(r->shadows) <= c->warm_in_flight &&
+	    hf_target_slip_in(r, c, now_us))
 		return true;
 	hf_target_shadow_end(s, r);
 	return false;
@@ -220,27 +212,151 @@ hf_target_is_blocked(const struct hf_target_row *r, int64_t now_us)
 	    now_us;
 }
 
+/* --- before a call -------------------------------------------------------- */
+
+static bool
+is_configured(const struct hf_conf_call *c)
+{
+	return c->rpm > 0 || c->tpm > 0;
+}
+
+static bool
+is_learned(const struct hf_conf_call *c)
+{
+	return !is_configured(c) && c->slow_start > 0;
+}
+
+enum hf_quota_source
+hf_target_limits(const struct hf_target_row *r, const struct hf_conf_call *c,
+    int64_t now_us, struct hf_pace_limits *l)
+{
+	*l = (struct hf_pace_limits){
+		.n = c->rpm, .tokens = c->tpm, .window_ms = c->rpm_window_ms
+	};
+	if (is_configured(c))
+		return HF_QUOTA_CONFIGURED;
+	return is_learned(c) ? hf_quota_limits(&r->quota, now_us, l) :
+			       HF_QUOTA_UNKNOWN;
+}
+
+int64_t
+hf_target_paced_us(
+    const struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
+{
+	struct hf_pace_limits l;
+	int64_t due;
+
+	if (r == NULL || !is_learned(c) ||
+	    hf_target_limits(r, c, now_us, &l) == HF_QUOTA_UNKNOWN)
+		return 0;
+	due = hf_pace_peek_us(&r->pace, &l, now_us);
+	return due > now_us ? due : 0;
+}
+
+/* What a call counts for when nobody counted its tokens. */
+static int64_t
+tokens_of(const struct hf_target_row *r, int64_t tokens)
+{
+	return tokens >= 0 ?
+	    tokens :
+	    atomic_load_explicit(&r->quota.typical, memory_order_relaxed);
+}
+
 enum hf_admit
 hf_target_reserve(struct hf_target_row *r, const struct hf_conf_call *c,
-    int64_t now_us, int64_t latest_us, int64_t *due_us)
+    struct hf_claim *claim, int64_t tokens, int64_t now_us, int64_t latest_us,
+    int64_t *due_us)
 {
-	const struct hf_pace_limits l = { .n = c->rpm,
-		.window_ms = c->rpm_window_ms };
+	struct hf_pace_limits l;
+	bool limited;
 
 	*due_us = now_us;
+	if (claim->row != r)
+		hf_target_unclaim(claim);
 	if (r == NULL)
 		return HF_ADMIT_CALL;
-	if (!hf_pace_take(&r->pace, &l, now_us, latest_us, due_us))
+	limited = hf_target_limits(r, c, now_us, &l) != HF_QUOTA_UNKNOWN;
+	if (claim->row == r) {
+		*due_us = hf_pace_due_us(&r->pace, &l, claim->place, now_us);
+		if (*due_us > now_us)
+			hf_pace_move(&r->pace, claim->place, *due_us);
+	} else if (!limited) {
+		*due_us = hf_pace_peek_us(&r->pace, &l, now_us);
+	} else if (hf_pace_take(&r->pace, &l, tokens_of(r, tokens), now_us,
+		       latest_us, &claim->place, due_us)) {
+		claim->row = r;
+	}
+	if (*due_us > latest_us) {
+		hf_target_unclaim(claim);
 		return HF_ADMIT_REFUSE;
+	}
 	return *due_us > now_us ? HF_ADMIT_WAIT : HF_ADMIT_CALL;
 }
 
-/* The own cell is counted up before all are summed, so that two workers may
+void
+hf_target_unclaim(struct hf_claim *claim)
+{
+	if (claim->row != NULL)
+		hf_pace_drop(&claim->row->pace, claim->place);
+	*claim = (struct hf_claim){ 0 };
+}
+
+bool
+hf_target_slip_in(
+    struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
+{
+	struct hf_claim claim = { 0 };
+	int64_t due;
+
+	if (hf_target_reserve(r, c, &claim, -1, now_us, now_us, &due) !=
+	    HF_ADMIT_CALL)
+		return false;
+	if (claim.row != NULL)
+		hf_pace_go(&r->pace, claim.place, now_us);
+	return true;
+}
+
+/* So many are in flight, so many of them asking, the one that wants to be let
+ * through among them. */
+static bool
+fits(const struct hf_target_row *r, const struct hf_conf_call *c, int64_t n,
+    int64_t asking, int64_t now_us)
+{
+	if (c->max_in_flight > 0 && n > c->max_in_flight)
+		return false;
+	return !is_learned(c) ||
+	    hf_quota_has_room(&r->quota, c->slow_start, asking, now_us);
+}
+
+bool
+hf_target_has_room(
+    const struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
+{
+	return fits(r, c, sum(r->in_flight) + 1, sum(r->asking) + 1, now_us);
+}
+
+/* The place of a call that is made: its claim, or the next one. */
+static uint64_t
+go(struct hf_target_row *r, struct hf_claim *claim, int64_t now_us)
+{
+	static const struct hf_pace_limits none;
+	uint64_t place = claim->place;
+	int64_t due;
+
+	if (claim->row != r)
+		(void)hf_pace_take(
+		    &r->pace, &none, 0, now_us, INT64_MAX, &place, &due);
+	*claim = (struct hf_claim){ 0 };
+	hf_pace_go(&r->pace, place, now_us);
+	return place;
+}
+
+/* The own cells are counted up before all are summed, so that two workers may
  * both be refused, and never both be let through where one fits. */
 enum hf_admit
 hf_target_take(struct hf_shm *s, struct hf_target_row *r,
     const struct hf_conf_call *c, bool forced, int64_t now_us,
-    struct hf_ticket *k, int64_t *due_us)
+    struct hf_claim *claim, struct hf_ticket *k)
 {
 	const struct hf_breaker_limits l = limits_of(c);
 	enum hf_admit how = HF_ADMIT_CALL;
@@ -252,20 +368,22 @@ hf_target_take(struct hf_shm *s, struct hf_target_row *r,
 	if (atomic_load_explicit(&r->disabled, memory_order_relaxed) != 0)
 		return HF_ADMIT_REFUSE;
 	atomic_fetch_add(&r->in_flight[s->self], 1);
-	n = hf_target_in_flight(r);
-	if (c->max_in_flight > 0 && n > c->max_in_flight) {
-		*due_us = now_us + FULL_US;
+	atomic_fetch_add(&r->asking[s->self], 1);
+	n = sum(r->in_flight);
+	if (!fits(r, c, n, sum(r->asking), now_us))
 		how = HF_ADMIT_WAIT;
-	} else if (!hf_breaker_take(
-		       &r->breaker, &l, s->self, n, forced, now_us, &k->pass)) {
+	else if (!hf_breaker_take(
+		     &r->breaker, &l, s->self, n, forced, now_us, &k->pass))
 		how = HF_ADMIT_REFUSE;
-	}
 	if (how != HF_ADMIT_CALL) {
 		atomic_fetch_sub(&r->in_flight[s->self], 1);
+		atomic_fetch_sub(&r->asking[s->self], 1);
 		return how;
 	}
 	atomic_fetch_add_explicit(&r->calls, 1, memory_order_relaxed);
 	k->row = r;
+	k->asking = true;
+	k->place = go(r, claim, now_us);
 	return HF_ADMIT_CALL;
 }
 
@@ -275,6 +393,54 @@ static void
 note_trouble(struct hf_target_row *r, int64_t now_us)
 {
 	atomic_store_explicit(&r->trouble_us, now_us, memory_order_relaxed);
+}
+
+/* --- while it goes on ------------------------------------------------------
+ */
+
+static void
+is_heard(struct hf_shm *s, struct hf_ticket *k)
+{
+	if (k->asking)
+		HF_CHECK(atomic_fetch_sub(&k->row->asking[s->self], 1) > 0);
+	k->asking = false;
+}
+
+void
+hf_target_admitted(
+    struct hf_shm *s, struct hf_ticket *k, const struct hf_conf_call *c)
+{
+	if (k->row == NULL || !k->asking)
+		return;
+	is_heard(s, k);
+	if (is_learned(c))
+		hf_quota_admitted(
+		    &k->row->quota, c->slow_start, k->pass.begun_us);
+}
+
+void
+hf_target_said(const struct hf_ticket *k, const struct hf_conf_call *c,
+    const struct hf_quota_said *said, int64_t now_us)
+{
+	if (k->row != NULL && is_learned(c))
+		hf_quota_said(&k->row->quota, &k->row->pace, said,
+		    c->rpm_window_ms, now_us);
+}
+
+void
+hf_target_unseen(const struct hf_ticket *k)
+{
+	if (k->row != NULL)
+		hf_pace_drop(&k->row->pace, k->place);
+}
+
+void
+hf_target_used(const struct hf_ticket *k, int64_t tokens)
+{
+	if (k->row == NULL || tokens <= 0)
+		return;
+	hf_pace_used(&k->row->pace, k->place, tokens);
+	hf_quota_tokens(&k->row->quota, tokens);
 }
 
 void
@@ -288,33 +454,52 @@ hf_target_answers(
 		    &k->row->breaker, &l, &k->pass, HF_HEALTH_ANSWERED, now_us);
 }
 
+static void
+tell_health(const struct hf_ticket *k, const struct hf_conf_call *c,
+    enum hf_health v, int64_t now_us)
+{
+	const struct hf_breaker_limits l = limits_of(c);
+	struct hf_target_row *r = k->row;
+
+	hf_breaker_tell(&r->breaker, &l, &k->pass, v, now_us);
+	if (v != HF_HEALTH_FAILED)
+		return;
+	atomic_fetch_add_explicit(&r->failures, 1, memory_order_relaxed);
+	note_trouble(r, now_us);
+}
+
 void
 hf_target_end(struct hf_shm *s, struct hf_ticket *k,
     const struct hf_conf_call *c, enum hf_health v, int64_t now_us)
 {
-	const struct hf_breaker_limits l = limits_of(c);
-
 	if (k->row == NULL)
 		return;
-	if (v == HF_HEALTH_FAILED) {
-		atomic_fetch_add_explicit(
-		    &k->row->failures, 1, memory_order_relaxed);
-		note_trouble(k->row, now_us);
-	}
-	hf_breaker_tell(&k->row->breaker, &l, &k->pass, v, now_us);
+	is_heard(s, k);
+	tell_health(k, c, v, now_us);
 	HF_CHECK(atomic_fetch_sub(&k->row->in_flight[s->self], 1) > 0);
 	*k = (struct hf_ticket){ 0 };
 }
 
 void
-hf_target_limited(const struct hf_ticket *k, int64_t hint_ms, int64_t now_us)
+hf_target_limited(const struct hf_ticket *k, const struct hf_conf_call *c,
+    int64_t hint_ms, bool others, int64_t now_us)
 {
+	struct hf_quota_refusal refusal = {
+		.place = k->place, .sent_us = k->pass.begun_us, .others = others
+	};
+
 	if (k->row == NULL)
 		return;
+	if (hint_ms >= HINT_DAY_MS)
+		hint_ms = -1;
+	refusal.hint_ms = hint_ms;
 	atomic_fetch_add_explicit(&k->row->limited, 1, memory_order_relaxed);
 	note_trouble(k->row, now_us);
 	if (hint_ms > 0)
 		hf_pace_block(&k->row->pace, now_us + hint_ms * 1000);
+	if (is_learned(c))
+		hf_quota_refused(&k->row->quota, &k->row->pace, &refusal,
+		    c->rpm_window_ms, now_us);
 }
 
 /* --- windows -------------------------------------------------------------- */

@@ -29,8 +29,10 @@ put_provider(FILE *f, const struct hf_gateway_conf *c, const struct hf_suite *s,
 	    "\tbase_url = \"%s%s\"\n"
 	    "\tapi_key_env = \"" HF_BENCH_KEY_ENV "\"\n"
 	    "\tconnect_ms = 1000\n"
-	    /* The first one fails in a row on purpose. */
+	    /* The first one fails in a row on purpose, and a 429 is meant
+	     * for one conversation. */
 	    "\tbreaker_failures = 0\n"
+	    "\tslow_start = 0\n"
 	    "\tfirst_token_ms = %u\n"
 	    "\tidle_ms = %u\n"
 	    "\ttotal_ms = %u\n",

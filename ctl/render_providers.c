@@ -64,17 +64,39 @@ join_routes(json_t *row)
 	return set_text(row, "routes_text", &b);
 }
 
-/* "3 of 15" in the window of rpm. */
+/* "3 of 15" in the window of the quota. */
 static int
 add_admitted(json_t *row)
 {
 	struct hf_buf b;
 
 	hf_buf_init(&b, HF_BUF_NOCAP);
-	if (integer(row, "rpm") > 0)
+	if (integer(row, "quota_calls") > 0)
 		hf_buf_printf(&b, "%" PRId64 " of %" PRId64,
-		    integer(row, "admitted"), integer(row, "rpm"));
+		    integer(row, "admitted"), integer(row, "quota_calls"));
 	return set_text(row, "admitted_text", &b);
+}
+
+/* "15 calls, 90000 tokens in 60 s, found" */
+static int
+add_quota(json_t *row)
+{
+	int64_t calls = integer(row, "quota_calls");
+	int64_t tokens = integer(row, "quota_tokens");
+	struct hf_buf b;
+
+	hf_buf_init(&b, HF_BUF_NOCAP);
+	if (calls > 0)
+		hf_buf_printf(&b, "%" PRId64 " calls", calls);
+	if (tokens > 0)
+		hf_buf_printf(
+		    &b, "%s%" PRId64 " tokens", calls > 0 ? ", " : "", tokens);
+	if (b.size > 0) {
+		hf_buf_printf(&b, " in %g s, ",
+		    (double)integer(row, "quota_window_ms") / 1000);
+		put_string(&b, json_object_get(row, "quota_from"));
+	}
+	return set_text(row, "quota_text", &b);
 }
 
 /* "provider 2, network 1": the classes that failed at all. */
@@ -130,6 +152,7 @@ add_words(json_t *row)
 	int rc = join_routes(row);
 
 	rc |= add_admitted(row);
+	rc |= add_quota(row);
 	rc |= add_failed(row);
 	rc |= add_until(row);
 	return rc | add_last_error(row);
@@ -228,6 +251,7 @@ static const struct hf_ctl_column target_lines[] = {
 	{ "limited until", "limited_until_us", TIME },
 	{ "in flight", "in_flight", INT },
 	{ "waiting", "waiting", INT },
+	{ "quota", "quota_text", TEXT },
 	{ "admitted", "admitted_text", TEXT },
 	{ "calls", "calls", INT },
 	{ "answered", "answered", INT },

@@ -16,10 +16,11 @@ libgateway_a_SOURCES += \
 	gateway/provider/api_error.c gateway/provider/api_error.h \
 	gateway/provider/decoder.c gateway/provider/decoder.h gateway/provider/finish.c \
 	gateway/provider/headers.c gateway/provider/headers.h \
+	gateway/provider/hint.h \
 	gateway/provider/history.c gateway/provider/history.h \
 	gateway/provider/openai.c \
 	gateway/provider/openai_decode.c gateway/provider/openai_decode.h \
-	gateway/provider/provider.h \
+	gateway/provider/provider.h gateway/provider/quota_headers.c \
 	gateway/provider/request.c gateway/provider/request.h \
 	gateway/provider/retry_hint.c gateway/provider/tools.c \
 	gateway/provider/window.c
@@ -54,6 +55,7 @@ libgateway_a_SOURCES += gateway/gateway.c gateway/metrics.c gateway/metrics.h \
 	gateway/turn/align.h gateway/turn/answer.c gateway/turn/attempt.c \
 	gateway/turn/call.c \
 	gateway/turn/chars.c gateway/turn/chars.h gateway/turn/continue.c \
+	gateway/turn/crowd.c \
 	gateway/turn/release.c gateway/turn/splice.c gateway/turn/splice.h \
 	gateway/turn/failover.c gateway/turn/finish.c gateway/turn/follow.c \
 	gateway/turn/fit.c gateway/turn/fit.h \

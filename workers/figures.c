@@ -54,17 +54,22 @@ static void
 add_pace(json_t *o, const struct hf_target_row *r, const struct hf_conf_call *c,
     const struct clocks *k)
 {
-	const struct hf_pace_limits l = { .n = c->rpm,
-		.window_ms = c->rpm_window_ms };
+	struct hf_pace_limits l;
+	enum hf_quota_source from = hf_target_limits(r, c, k->now_us, &l);
 	int64_t blocked = load(&r->pace.blocked_us);
 	unsigned admitted = 0, reserved = 0;
+	bool limited = from != HF_QUOTA_UNKNOWN;
 
-	if (c->rpm > 0)
+	if (limited)
 		hf_pace_count(&r->pace, &l, k->now_us, &admitted, &reserved);
 	set(o, "in_flight", hf_target_in_flight(r));
 	set(o, "waiting", hf_target_waiting(r));
-	set(o, "admitted", c->rpm > 0 ? (json_int_t)admitted : -1);
-	set(o, "reserved", c->rpm > 0 ? (json_int_t)reserved : -1);
+	json_object_set_new(o, "quota_from", json_string(hf_quota_name(from)));
+	set(o, "quota_calls", l.n > 0 ? l.n : -1);
+	set(o, "quota_tokens", l.tokens > 0 ? l.tokens : -1);
+	set(o, "quota_window_ms", limited ? l.window_ms : -1);
+	set(o, "admitted", limited ? (json_int_t)admitted : -1);
+	set(o, "reserved", limited ? (json_int_t)reserved : -1);
 	set(o, "limited_until_us",
 	    blocked > k->now_us ? wall_of(k, blocked) : 0);
 }

@@ -18,23 +18,43 @@ trim(const char *p, const char *end)
 	return (struct hf_str){ p, (size_t)(end - p) };
 }
 
+/* The next line, without its end; false: there is none. */
+static bool
+take_line(struct hf_str *rest, struct hf_str *line)
+{
+	const char *eol;
+
+	if (rest->size == 0)
+		return false;
+	eol = memchr(rest->p, '\n', rest->size);
+	line->p = rest->p;
+	line->size = eol == NULL ? rest->size : (size_t)(eol - rest->p);
+	rest->p += line->size + (eol != NULL);
+	rest->size -= line->size + (eol != NULL);
+	return true;
+}
+
 struct hf_str
 hf_header_find(struct hf_str headers, const char *name)
 {
-	const char *p = headers.p, *end, *eol;
 	size_t size = strlen(name);
+	struct hf_str line;
 
-	if (headers.size == 0)
-		return HF_STR_NONE;
-	for (end = p + headers.size; p < end; p = eol + 1) {
-		eol = memchr(p, '\n', (size_t)(end - p));
-		if (eol == NULL)
-			eol = end;
-		if ((size_t)(eol - p) > size && p[size] == ':' &&
-		    strncasecmp(p, name, size) == 0)
-			return trim(p + size + 1, eol);
-		if (eol == end)
-			break;
-	}
+	while (take_line(&headers, &line))
+		if (line.size > size && line.p[size] == ':' &&
+		    strncasecmp(line.p, name, size) == 0)
+			return trim(line.p + size + 1, line.p + line.size);
 	return HF_STR_NONE;
+}
+
+bool
+hf_header_begins(struct hf_str headers, const char *prefix)
+{
+	size_t size = strlen(prefix);
+	struct hf_str line;
+
+	while (take_line(&headers, &line))
+		if (line.size > size && strncasecmp(line.p, prefix, size) == 0)
+			return true;
+	return false;
 }

@@ -10,5 +10,7 @@
  * value without white space around it points into 'headers'.  .p is NULL when
  * there is none. */
 struct hf_str hf_header_find(struct hf_str headers, const char *name);
+/* Is there a field whose name begins so (any case)? */
+bool hf_header_begins(struct hf_str headers, const char *prefix);
 
 #endif

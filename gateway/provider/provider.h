@@ -12,6 +12,7 @@
 #include "base/class.h"
 #include "base/conf.h"
 #include "base/err.h"
+#include "base/quota.h"
 #include "gateway/json/scan.h"
 #include "store/store.h"
 
@@ -179,8 +180,12 @@ int64_t hf_retry_hint(struct hf_str headers, int64_t wall_us);
  * nothing remaining; if none says so, the shortest.  An hour or more is a
  * day's quota, and not believed.  Pure. */
 int64_t hf_reset_hint(struct hf_str headers, int64_t wall_us);
-/* The same from an error object with google.rpc.RetryInfo among its details;
- * not when a quota of a day was exceeded.  Pure. */
+/* What a response says of its target's limits: OpenAI's x-ratelimit-* and
+ * Anthropic's anthropic-ratelimit-* headers.  Pure. */
+void hf_quota_headers(
+    struct hf_str headers, int64_t wall_us, struct hf_quota_said *said);
+/* The same as hf_retry_hint() from an error object with google.rpc.RetryInfo
+ * among its details; not when a quota of a day was exceeded.  Pure. */
 int64_t hf_retry_info(struct hf_json error);
 
 #endif

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "gateway/provider/headers.h"
+#include "gateway/provider/hint.h"
 
 #define HINT_MAX_MS ((int64_t)3600000)
 
@@ -44,8 +45,8 @@ parse_fraction(const char **p, const char *end, int64_t unit)
 }
 
 /* [-]digits[.digits] times 'unit' milliseconds; -1: not a number. */
-static int64_t
-parse_decimal(struct hf_str s, int64_t unit)
+int64_t
+hf_hint_decimal(struct hf_str s, int64_t unit)
 {
 	const char *p = s.p, *end = p + s.size;
 	bool minus = p < end && *p == '-';
@@ -233,15 +234,15 @@ hf_retry_hint(struct hf_str headers, int64_t wall_us)
 	int64_t ms;
 
 	v = hf_header_find(headers, "retry-after-ms");
-	if (v.p != NULL && (ms = parse_decimal(v, 1)) >= 0)
+	if (v.p != NULL && (ms = hf_hint_decimal(v, 1)) >= 0)
 		return ms;
 	v = hf_header_find(headers, "x-ms-retry-after-ms");
-	if (v.p != NULL && (ms = parse_decimal(v, 1)) >= 0)
+	if (v.p != NULL && (ms = hf_hint_decimal(v, 1)) >= 0)
 		return ms;
 	v = hf_header_find(headers, "retry-after");
 	if (v.p == NULL)
 		return -1;
-	ms = parse_decimal(v, 1000);
+	ms = hf_hint_decimal(v, 1000);
 	return ms >= 0 ? ms : parse_date(v, wall_us);
 }
 
@@ -250,8 +251,8 @@ hf_retry_hint(struct hf_str headers, int64_t wall_us)
 
 /* "6m0s", "20ms", "1.5s": numbers with units, nothing between them; a bare
  * number is in seconds. */
-static int64_t
-parse_duration(struct hf_str s)
+int64_t
+hf_hint_duration(struct hf_str s)
 {
 	static const struct {
 		const char *name;
@@ -262,7 +263,7 @@ parse_duration(struct hf_str s)
 	int64_t sum = 0, ms;
 	bool minus;
 
-	ms = parse_decimal(s, 1000);
+	ms = hf_hint_decimal(s, 1000);
 	if (ms >= 0 || s.size == 0)
 		return ms;
 	minus = take(&c, "-");
@@ -279,7 +280,7 @@ parse_duration(struct hf_str s)
 			u++;
 		if (u == hf_countof(unit) || n.size == 0)
 			return -1;
-		ms = parse_decimal(n, unit[u].ms);
+		ms = hf_hint_decimal(n, unit[u].ms);
 		if (ms < 0)
 			return -1;
 		sum += ms;
@@ -315,8 +316,8 @@ take_day(struct cursor *c, struct date *d)
 }
 
 /* 2024-06-01T00:00:10.5Z, or +02:00 instead of the Z (RFC 3339). */
-static int64_t
-parse_rfc3339(struct hf_str s, int64_t wall_us)
+int64_t
+hf_hint_rfc3339(struct hf_str s, int64_t wall_us)
 {
 	struct cursor c = { s.p, s.p + s.size };
 	struct date d = { 0 };
@@ -362,14 +363,15 @@ hf_reset_hint(struct hf_str headers, int64_t wall_us)
 		v = hf_header_find(headers, quotas[i].reset);
 		if (v.p == NULL)
 			continue;
-		ms = quotas[i].date ? parse_rfc3339(v, wall_us) :
-				      parse_duration(v);
+		ms = quotas[i].date ? hf_hint_rfc3339(v, wall_us) :
+				      hf_hint_duration(v);
 		/* A quota of a day is no reason to wait that long: what is
 		 * used of it slides out long before. */
 		if (ms < 0 || ms >= HINT_MAX_MS)
 			continue;
 		left = hf_header_find(headers, quotas[i].remaining);
-		if (left.p != NULL && parse_decimal(left, 1) == 0 && ms > spent)
+		if (left.p != NULL && hf_hint_decimal(left, 1) == 0 &&
+		    ms > spent)
 			spent = ms;
 		if (least < 0 || ms < least)
 			least = ms;
@@ -427,7 +429,7 @@ hf_retry_info(struct hf_json error)
 			continue;
 		delay = hf_json_get(detail, "retryDelay");
 		if (delay.type == HF_JSON_STRING && delay.raw.size >= 2)
-			ms = parse_duration((struct hf_str){
+			ms = hf_hint_duration((struct hf_str){
 			    delay.raw.p + 1, delay.raw.size - 2 });
 	}
 	return ms;

@@ -278,6 +278,7 @@ on_headers(void *arg, int status, struct hf_str headers)
 	if (a->t == NULL || a->over)
 		return;
 	a->outcome.http_status = status;
+	attempt_heard(a, status, headers);
 	hf_decoder_headers(a->decoder, status, headers);
 }
 
@@ -517,6 +518,7 @@ attempt_new(struct hf_turn *t, unsigned n, unsigned target_idx)
 	a->ticket = t->ticket;
 	a->ticket_call = &target->call;
 	a->verdict = HF_HEALTH_NEUTRAL;
+	a->said.calls = a->said.tokens = (struct hf_quota_count){ -1, -1, -1 };
 	t->ticket = (struct hf_ticket){ 0 };
 	a->stream = turn_upstream_stream(t, target);
 	a->begun_us = hf_now_us();

@@ -55,6 +55,12 @@ is_disabled(const struct hf_plan *p, unsigned t)
 	return p->is_disabled != NULL && p->is_disabled(p->opens_arg, t);
 }
 
+static int64_t
+paced_us(const struct hf_plan *p, unsigned t, int64_t now_us)
+{
+	return p->paced == NULL ? 0 : p->paced(p->opens_arg, t, now_us);
+}
+
 /* Who comes first, of those that may be asked: after one that could not hold
  * the conversation those that are larger, or not known to be smaller; and one
  * that lost a race that it led after the others. */
@@ -77,7 +83,8 @@ next_target(const struct hf_plan *p, bool any, int64_t now_us)
 		const struct hf_plan_target *t = &p->target[i];
 
 		if (t->tried || t->not_before_us > now_us ||
-		    (t->small && !any) || opens_us(p, i, now_us) > now_us)
+		    (t->small && !any) || opens_us(p, i, now_us) > now_us ||
+		    paced_us(p, i, now_us) > now_us)
 			continue;
 		if (next < 0 || rank(p, t) < rank(p, &p->target[next]))
 			next = (int)i;
@@ -85,20 +92,29 @@ next_target(const struct hf_plan *p, bool any, int64_t now_us)
 	return next;
 }
 
-/* All that are left are closed: the one that opens first. */
+/* All that are left are closed or full.  To wait in the line of one that is
+ * not closed is better than to ask one that is; of several the first in time.
+ */
 static int
 first_to_open(const struct hf_plan *p, int64_t now_us)
 {
 	int64_t least = INT64_MAX;
+	bool closed = true;
 	int first = -1;
 
 	for (unsigned k = 0; k < p->n_target; k++) {
 		unsigned i = p->order[k];
 		const struct hf_plan_target *t = &p->target[i];
 		int64_t at = opens_us(p, i, now_us);
+		bool is_closed = at > now_us;
 
-		if (!t->tried && t->not_before_us <= now_us && at < least) {
+		if (!is_closed)
+			at = paced_us(p, i, now_us);
+		if (!t->tried && t->not_before_us <= now_us &&
+		    (is_closed < closed ||
+			(is_closed == closed && at < least))) {
 			least = at;
+			closed = is_closed;
 			first = (int)i;
 		}
 	}
@@ -141,7 +157,7 @@ static void
 forget_tried(struct hf_plan *p)
 {
 	for (unsigned i = 0; i < p->n_target; i++)
-		p->target[i].tried = false;
+		p->target[i].tried = p->target[i].put_off = false;
 }
 
 struct hf_plan_step
@@ -192,7 +208,8 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 
 	for (unsigned i = 0; i < p->n_target; i++) {
 		const struct hf_plan_target *t = &p->target[i];
-		int64_t at = opens_us(p, i, now_us), left;
+		int64_t at = opens_us(p, i, now_us);
+		int64_t paced = paced_us(p, i, now_us), left;
 
 		if (is_disabled(p, i))
 			continue;
@@ -200,6 +217,7 @@ give_up(const struct hf_plan *p, int64_t now_us, bool no_time)
 			last = t->last;
 		if (at == INT64_MAX || at < t->not_before_us)
 			at = t->not_before_us;
+		at = paced > at ? paced : at;
 		left = (at - now_us) / 1000;
 		limited += t->limited;
 		late += t->timed_out;
@@ -226,26 +244,55 @@ is_left(const struct hf_plan *p, unsigned t)
 	    (last == HF_CLASS_NONE || is_retried(p, last));
 }
 
-/* No target is left in this round: wait for the next one, or give up. */
+/* Of the targets that are left. */
+struct left {
+	bool any;
+	int64_t opens_us; /* the first can be asked then, as far as is known */
+	int64_t hint_us;  /* the first that said when; 0: none did */
+};
+
+static struct left
+left_of(const struct hf_plan *p, int64_t now_us)
+{
+	struct left l = { .opens_us = INT64_MAX };
+
+	for (unsigned i = 0; i < p->n_target; i++) {
+		int64_t said = p->target[i].not_before_us;
+		int64_t at = opens_us(p, i, now_us);
+
+		if (!is_left(p, i))
+			continue;
+		l.any = true;
+		at = at < said ? said : at;
+		l.opens_us = at < l.opens_us ? at : l.opens_us;
+		if (said > now_us && (l.hint_us == 0 || said < l.hint_us))
+			l.hint_us = said;
+	}
+	if (l.opens_us == INT64_MAX)
+		l.opens_us = l.hint_us;
+	return l;
+}
+
+/* No target is left in this round: wait for the next one, or give up.  As long
+ * as nobody has said when to come back, one whose breaker is open is asked
+ * before its time; else there is somebody to wait for: one more wait for that,
+ * if all were spent on those that open before. */
 static struct hf_plan_step
 wait_or_give_up(struct hf_plan *p, int64_t now_us)
 {
 	struct hf_plan_step s = { .kind = HF_PLAN_WAIT };
-	int64_t floor_ms = INT64_MAX, left_ms;
-	bool any = false;
+	struct left l = left_of(p, now_us);
+	int64_t floor_us = l.hint_us == 0 ? 0 : l.opens_us, floor_ms;
+	bool more = p->waits < p->max_waits;
 
-	for (unsigned i = 0; i < p->n_target; i++) {
-		if (!is_left(p, i))
-			continue;
-		any = true;
-		left_ms = (p->target[i].not_before_us - now_us + 999) / 1000;
-		if (left_ms < 0 || p->target[i].not_before_us == 0)
-			left_ms = 0;
-		if (left_ms < floor_ms)
-			floor_ms = left_ms;
+	if (p->waits > 0 && p->waits == p->max_waits &&
+	    l.opens_us < l.hint_us) {
+		floor_us = l.hint_us;
+		more = true;
 	}
-	if (!any || p->waits >= p->max_waits)
+	if (!l.any || !more)
 		return give_up(p, now_us, false);
+	floor_ms = floor_us > now_us ? (floor_us - now_us + 999) / 1000 : 0;
 	s.wait_ms = hf_backoff_ms(
 	    p->waits, p->unit_ms, p->cap_ms, floor_ms, p->rnd, p->rnd_arg);
 	if (now_us + s.wait_ms * 1000 >= p->deadline_us)
@@ -351,6 +398,15 @@ hf_plan_failed(struct hf_plan *p, unsigned t, const struct hf_plan_failure *f,
 	return next_instead(p, instead, now_us);
 }
 
+void
+hf_plan_put_off(struct hf_plan *p, unsigned t, int64_t now_us)
+{
+	if (p->target[t].put_off || paced_us(p, t, now_us) <= now_us)
+		return;
+	p->target[t].put_off = true;
+	p->target[t].tried = false;
+}
+
 struct hf_plan_step
 hf_plan_skipped(struct hf_plan *p, unsigned t, int64_t now_us)
 {
@@ -360,7 +416,9 @@ hf_plan_skipped(struct hf_plan *p, unsigned t, int64_t now_us)
 struct hf_plan_step
 hf_plan_resume(struct hf_plan *p, int64_t now_us)
 {
-	for (unsigned i = 0; i < p->n_target; i++)
+	for (unsigned i = 0; i < p->n_target; i++) {
 		p->target[i].tried = !is_left(p, i);
+		p->target[i].put_off = false;
+	}
 	return next_or_wait(p, now_us);
 }

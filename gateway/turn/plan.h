@@ -15,6 +15,7 @@
 
 struct hf_plan_target {
 	bool tried;	       /* in this round */
+	bool put_off;	       /* likewise */
 	bool slow;	       /* lost a race that it led */
 	enum hf_class last;    /* class of its last failure */
 	bool timed_out;	       /* that failure was a deadline */
@@ -37,9 +38,11 @@ struct hf_plan {
 	/* When target 't' can be asked: 0, now; INT64_MAX: not known.  NULL:
 	 * always. */
 	int64_t (*opens)(void *arg, unsigned t, int64_t now_us);
+	/* And when there is room for a call of it: 0, now.  NULL: always. */
+	int64_t (*paced)(void *arg, unsigned t, int64_t now_us);
 	/* Disabled by hand: neither asked nor waited for.  NULL: none is. */
 	bool (*is_disabled)(void *arg, unsigned t);
-	void *opens_arg; /* of both */
+	void *opens_arg; /* of all three */
 	/* Targets in the order of this turn's preference, which is the route's
 	 * unless its session stays elsewhere. */
 	unsigned order[HF_PLAN_TARGETS];
@@ -82,6 +85,9 @@ struct hf_plan_step hf_plan_first(struct hf_plan *p, int64_t now_us);
  * 'late', rather another one. */
 struct hf_plan_step hf_plan_begin(
     struct hf_plan *p, unsigned t, bool late, int64_t now_us);
+/* There is no room at the chosen target, and others can be asked: it may be
+ * chosen again when those failed, once in a round. */
+void hf_plan_put_off(struct hf_plan *p, unsigned t, int64_t now_us);
 /* Target 't', which was chosen, is not asked. */
 struct hf_plan_step hf_plan_skipped(
     struct hf_plan *p, unsigned t, int64_t now_us);

@@ -333,4 +333,6 @@ hf_turn_env_free(struct hf_turn_env *env)
 	if (env->sent_ev != NULL)
 		event_free(env->sent_ev);
 	attempts_cut(env);
+	if (env->crowd_ev != NULL)
+		event_free(env->crowd_ev);
 }

@@ -190,6 +190,14 @@ on_deadline(evutil_socket_t fd, short what, void *arg)
 	turn_late(t);
 }
 
+void
+turn_again(struct hf_turn *t)
+{
+	t->resuming = false;
+	turn_move(t, TURN_REBUILDING);
+	turn_call(t);
+}
+
 static void
 on_later(evutil_socket_t fd, short what, void *arg)
 {
@@ -213,13 +221,10 @@ on_later(evutil_socket_t fd, short what, void *arg)
 		}
 		break;
 	case TURN_WAITING:
-		if (t->resuming) {
-			t->resuming = false;
-			turn_move(t, TURN_REBUILDING);
-			turn_call(t);
-		} else {
+		if (t->resuming)
+			turn_again(t);
+		else
 			turn_wait_over(t);
-		}
 		break;
 	case TURN_FAILED:
 		turn_close(t);
@@ -328,6 +333,7 @@ hf_turn_start(struct hf_turn_env *env, const struct hf_turn_input *in,
 	hf_plan_init(&t->plan, in->route, t->deadline_us);
 	t->plan.opens = turn_opens_us;
 	t->plan.is_disabled = turn_is_disabled;
+	t->plan.paced = turn_paced_us;
 	t->plan.opens_arg = t;
 	t->target = hf_plan_first(&t->plan, hf_now_us()).target;
 	t->timer = evtimer_new(env->base, on_deadline, t);
@@ -365,8 +371,10 @@ turn_move(struct hf_turn *t, enum turn_state to)
 	hf_sm_move(&t->sm, to);
 	if (to != TURN_WAITING)
 		turn_waits_no_more(t);
+	turn_crowd_leave(t);
 	if (to != TURN_DONE)
 		return;
+	hf_target_unclaim(&t->claim);
 	evtimer_del(t->timer);
 	evtimer_del(t->later);
 	evtimer_del(t->flush);

@@ -25,6 +25,12 @@
 struct hf_turn;
 
 /* What all turns of a worker share. */
+/* Those that wait for room at a target, see crowd.c. */
+struct hf_crowd {
+	struct hf_turn *first, *last;
+	struct hf_turn *going; /* was first, and is being let through */
+};
+
 struct hf_turn_env {
 	struct event_base *base;
 	const struct hf_conf *conf;
@@ -37,6 +43,8 @@ struct hf_turn_env {
 	struct hf_shadow *shadows;   /* list, see shadow.c */
 	unsigned n_shadows;
 	bool draining; /* nothing is begun for later turns */
+	struct hf_crowd crowd[HF_SHM_TARGETS];
+	struct event *crowd_ev; /* NULL: nobody waited yet */
 	/* Targets that refused to go on with an assistant message, whatever
 	 * the configuration says. */
 	const struct hf_conf_target *no_prefill[16];

@@ -108,8 +108,9 @@ struct hf_attempt {
 	enum hf_finish_reason finish;
 	int64_t tokens_in, tokens_out, tokens_cached, tokens_reasoning;
 	struct outcome outcome;
-	struct fitted fit;	 /* of its payload */
-	struct hf_ticket ticket; /* of the target's breaker */
+	struct fitted fit;	   /* of its payload */
+	struct hf_ticket ticket;   /* of the target's breaker */
+	struct hf_quota_said said; /* in the response's headers */
 	const struct hf_conf_call *ticket_call;
 	enum hf_health verdict;	  /* what the breaker is told */
 	bool judged;		  /* else it is cut */
@@ -183,10 +184,12 @@ struct hf_turn {
 	struct hf_attempt_end last; /* of the last attempt, to be closed */
 	unsigned open_n;	    /* whose row is open; 0: none */
 	struct hedge hedge;
+	struct hf_claim claim;	 /* a place in the target's pace */
 	struct hf_ticket ticket; /* of the call that is about to be made */
 	bool redial;		 /* the next call has a connection of its own */
-	bool reserved;		 /* a place in the target's pace */
-	bool paced;		 /* waited for that target */
+	struct hf_crowd *crowd;	 /* waits for room in this line */
+	struct hf_turn *ahead, *behind;
+	bool paced;			/* waited for that target */
 	struct hf_target_row *waits_on; /* counted there, or NULL */
 	bool resuming;			/* WAITING for it, with an open row */
 	int64_t waits_until_us;		/* WAITING for whichever */
@@ -248,6 +251,8 @@ struct hf_turn {
 void turn_move(struct hf_turn *t, enum turn_state to);
 void turn_get_info(const struct hf_turn *t, struct hf_turn_info *i);
 void turn_release(struct hf_turn *t);
+/* WAITING for its target is over: is it let through now? */
+void turn_again(struct hf_turn *t);
 /* A store completion arrived.  True: nothing more is to be done with 't', the
  * turn is over or its client left meanwhile. */
 bool turn_settled(struct hf_turn *t);
@@ -365,6 +370,7 @@ void window_answered(struct hf_attempt *a);
 /* admit.c */
 /* For the plan: when target 'i' can be asked, see hf_target_opens_us(). */
 int64_t turn_opens_us(void *arg, unsigned i, int64_t now_us);
+int64_t turn_paced_us(void *arg, unsigned i, int64_t now_us);
 /* For the plan: is it disabled by hand? */
 bool turn_is_disabled(void *arg, unsigned i);
 /* It waits for its target no more. */
@@ -374,8 +380,20 @@ void turn_waits_no_more(struct hf_turn *t);
 bool turn_admit(struct hf_turn *t);
 /* The same for a second call, which does not wait. */
 bool turn_admit_beside(struct hf_turn *t, unsigned i);
+/* Its response begins. */
+void attempt_heard(struct hf_attempt *a, int status, struct hf_str headers);
 void attempt_judge(struct hf_attempt *a);     /* its outcome is known */
 void attempt_give_back(struct hf_attempt *a); /* it is over */
+
+/* crowd.c */
+/* Does somebody else wait for room at this target?  NULL: no. */
+bool turn_crowd_is_ahead(
+    const struct hf_turn *t, const struct hf_target_row *r);
+/* Wait for room; turn_again() when there may be some. */
+void turn_crowd_join(struct hf_turn *t, const struct hf_target_row *r);
+void turn_crowd_leave(struct hf_turn *t); /* if it waits */
+/* There may be room now. */
+void turn_crowd_look(struct hf_turn_env *env, const struct hf_target_row *r);
 
 /* failover.c */
 void turn_rebuild(struct hf_turn *t);	       /* begins REBUILDING */

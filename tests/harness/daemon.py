@@ -69,8 +69,9 @@ class Config:
         value = {"dialect": provider.dialect, "base_url": provider.base_url,
                  "api_key_env": "HF_TEST_KEY", "connect_ms": 2000,
                  "first_token_ms": 5000, "total_ms": 20000,
-                 # Scripted providers fail in a row on purpose.
-                 "breaker_failures": 0}
+                 # Scripted providers fail in a row on purpose, and hold
+                 # many calls at a time.
+                 "breaker_failures": 0, "slow_start": 0}
         value.update(keys)
         self.providers[name] = value
         return self

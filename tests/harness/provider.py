@@ -186,13 +186,13 @@ class Exchange:
         return words.stream(self.dialect, said, self.request.model,
                             self.request.usage)
 
-    def say(self, said):
+    def say(self, said, headers=()):
         """Answer as asked: one body or a stream."""
         if not self.request.stream:
             self.reply(200, words.plain(self.dialect, said,
-                                        self.request.model))
+                                        self.request.model), headers)
             return
-        self.start()
+        self.start(headers=headers)
         for event in self.events(said):
             self.chunk(event)
         self.end()

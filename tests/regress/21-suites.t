@@ -133,11 +133,12 @@ def storm(t):
 
 @tap.case("a storm that nobody told the gateway of", 120)
 def unpaced(t):
-    report, out = run(t, "storm", 20,
-                      "--knobs", "quota=5,window-ms=60000,paced=0", status=1)
+    # Each hint is waited for, and the retries end before all had their turn.
+    report, out = run(t, "storm", 40,
+                      "--knobs", "quota=4,window-ms=1500,paced=0", status=1)
     s = report["systems"]["holdfast"]["storm"]
-    t.eq((s["answered"], s["calls"] - s["refused"]), (5, 5), repr(s))
-    t.ok(s["refused"] >= 15, repr(s))
+    t.eq(s["calls"] - s["refused"], s["answered"], repr(s))
+    t.ok(4 <= s["answered"] < 40 and s["refused"] >= 36, repr(s))
     t.isin("failures that nobody answered", out, "the verdict")
 
 

@@ -28,6 +28,7 @@ REGRESS_TESTS = \
 	tests/regress/28-operators.t \
 	tests/regress/35-report.t tests/regress/36-judge.t \
 	tests/regress/28-window.t \
+	tests/regress/28-quota.t \
 	tests/regress/16-leaks.t \
 	tests/regress/14-ctl-more.t tests/regress/21-suites.t \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \

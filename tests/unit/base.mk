@@ -1,7 +1,7 @@
 # The ground floor.
 BASE_TESTS = tests/unit/test_base_mem tests/unit/test_base_run \
 	tests/unit/test_budget tests/unit/test_hold tests/unit/test_shm \
-	tests/unit/test_target tests/unit/test_figures
+	tests/unit/test_quota tests/unit/test_target tests/unit/test_figures
 check_PROGRAMS += $(BASE_TESTS)
 TESTS += $(BASE_TESTS)
 
@@ -27,3 +27,6 @@ tests_unit_test_budget_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c
 tests_unit_test_figures_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_figures_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_quota_SOURCES = tests/unit/test_quota.c
+tests_unit_test_quota_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_quota_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -441,7 +441,9 @@ def test_locks_and_providers():
 def test_operators():
     live = {"name": "o/m", "state": "open", "breaker": "open",
             "breaker_until_us": 1764417600123000, "disabled": False,
-            "in_flight": 3, "waiting": 2, "rpm": 15, "admitted": 4,
+            "in_flight": 3, "waiting": 2, "admitted": 4,
+            "quota_from": "said", "quota_calls": 15, "quota_tokens": 90000,
+            "quota_window_ms": 1500,
             "calls": 90, "answered": 80, "failed": 7, "cut": 0,
             "failed_by_class": {"network": 6, "auth": 0, "x\x1b": 1},
             "first_token_p50_us": 1500, "first_token_p99_us": -1,
@@ -461,7 +463,8 @@ def test_operators():
     p, req = ask(data(provider=provider) + END, "providers", "show", "o/m")
     check("show", p.returncode == 0 and b"network 6, x\\x1b 1\n" in p.stdout
           and b"k\\x1b" in p.stdout and b"v\\x1b\n" in p.stdout and
-          b"connect_ms     7\n" in p.stdout, p.stdout)
+          b"connect_ms     7\n" in p.stdout and
+          b"15 calls, 90000 tokens in 1.5 s, said\n" in p.stdout, p.stdout)
     p, _ = ask(data(provider=provider) + END, "-o", "json", "providers",
                "show", "o/m")
     check("show json: times of targets", json.loads(p.stdout)["targets"][0]

@@ -187,14 +187,25 @@ places_in_the_window(void **state)
 	static struct hf_pace p;
 	const struct hf_pace_limits l = { .n = 2, .window_ms = 10000 };
 	unsigned admitted, reserved;
-	int64_t due;
+	int64_t due[5];
+	uint64_t place[5];
 
 	(void)state;
 	for (int i = 0; i < 5; i++)
-		assert_true(hf_pace_take(&p, &l, 100 * SEC, INT64_MAX, &due));
+		assert_true(hf_pace_take(
+		    &p, &l, 0, 100 * SEC, INT64_MAX, &place[i], &due[i]));
+	hf_pace_go(&p, place[0], 100 * SEC);
+	hf_pace_go(&p, place[1], 100 * SEC);
 	hf_pace_count(&p, &l, 100 * SEC, &admitted, &reserved);
 	assert_int_equal(admitted, 2);
 	assert_int_equal(reserved, 3);
+	/* One of them was refused, and does not count. */
+	hf_pace_drop(&p, place[1]);
+	hf_pace_count(&p, &l, 100 * SEC, &admitted, &reserved);
+	assert_int_equal(admitted, 1);
+	assert_int_equal(reserved, 3);
+	hf_pace_go(&p, place[2], 113 * SEC);
+	hf_pace_go(&p, place[3], 113 * SEC);
 	hf_pace_count(&p, &l, 115 * SEC, &admitted, &reserved);
 	assert_int_equal(admitted, 2);
 	assert_int_equal(reserved, 1);

@@ -153,6 +153,118 @@ test_least_hint_first(void **state)
 	assert_int_equal(s.target, 1);
 }
 
+/* When the targets can be asked, as the breakers and paces say. */
+static int64_t opens_at[3], paced_at[3];
+
+static int64_t
+opens_then(void *arg, unsigned t, int64_t now_us)
+{
+	(void)arg;
+	(void)now_us;
+	return opens_at[t];
+}
+
+static int64_t
+paced_then(void *arg, unsigned t, int64_t now_us)
+{
+	(void)arg;
+	(void)now_us;
+	return paced_at[t];
+}
+
+/* As long as somebody said when to come back, nobody is asked before its
+ * breaker opens, and the turn is not given up before that. */
+static void
+test_hint_beside_a_breaker(void **state)
+{
+	struct hf_plan p = plan(2, 100);
+	struct hf_plan_step s;
+	int64_t now = 1 * SEC;
+
+	(void)state;
+	p.opens = opens_then;
+	opens_at[0] = INT64_MAX; /* somebody probes it */
+	opens_at[1] = 0;
+	failed(&p, 0, HF_CLASS_PROVIDER, 1);
+	s = limited(&p, 1, 60000);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+	assert_true(s.wait_ms >= 60000);
+	/* It may open before: then it is asked, as often as turns wait. */
+	for (int i = 0; i < 5; i++) {
+		opens_at[0] = now + 2 * SEC;
+		now += 2 * SEC;
+		if (i > 0) {
+			s = hf_plan_failed(&p, 0,
+			    &(struct hf_plan_failure){
+				.cls = HF_CLASS_PROVIDER, .hint_ms = -1 },
+			    now);
+			assert_int_equal(s.kind, HF_PLAN_WAIT);
+			assert_true(s.wait_ms < 20000);
+		}
+		s = hf_plan_resume(&p, now);
+		if (i > 0)
+			assert_int_equal(s.target, 0);
+	}
+	/* All waits are used up: one more for the hint. */
+	opens_at[0] = now + 2 * SEC;
+	s = hf_plan_failed(&p, 0,
+	    &(struct hf_plan_failure){
+		.cls = HF_CLASS_PROVIDER, .hint_ms = -1 },
+	    now);
+	assert_int_equal(s.kind, HF_PLAN_WAIT);
+	assert_true(now + s.wait_ms * 1000 >= 61 * SEC);
+	s = hf_plan_resume(&p, 62 * SEC);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+}
+
+/* It was full when its turn came, and somebody else could be asked: who fails,
+ * too.  Then there is the line. */
+static void
+test_put_off(void **state)
+{
+	struct hf_plan p = plan(2, 100);
+	struct hf_plan_step s;
+
+	(void)state;
+	p.opens = opens_then;
+	p.paced = paced_then;
+	opens_at[0] = opens_at[1] = paced_at[1] = 0;
+	paced_at[0] = 30 * SEC;
+	hf_plan_put_off(&p, 0, SEC);
+	s = hf_plan_skipped(&p, 0, SEC);
+	assert_int_equal(s.target, 1);
+	s = failed(&p, 1, HF_CLASS_PROVIDER, 1);
+	assert_int_equal(s.kind, HF_PLAN_CALL);
+	assert_int_equal(s.target, 0);
+	/* Once. */
+	hf_plan_put_off(&p, 0, SEC);
+	assert_int_equal(hf_plan_skipped(&p, 0, SEC).kind, HF_PLAN_WAIT);
+	paced_at[0] = 0;
+}
+
+/* A line is better than an open breaker, and a shorter one than a longer. */
+static void
+test_lines(void **state)
+{
+	struct hf_plan p = plan(3, 100);
+
+	(void)state;
+	p.opens = opens_then;
+	p.paced = paced_then;
+	opens_at[0] = opens_at[2] = 0;
+	opens_at[1] = 3 * SEC;
+	paced_at[0] = 30 * SEC;
+	paced_at[1] = 0;
+	paced_at[2] = 20 * SEC;
+	assert_false(hf_plan_has_next(&p, SEC));
+	assert_int_equal(hf_plan_resume(&p, SEC).target, 2);
+	assert_int_equal(failed(&p, 2, HF_CLASS_PROVIDER, 1).target, 0);
+	assert_int_equal(failed(&p, 0, HF_CLASS_PROVIDER, 1).target, 1);
+	assert_int_equal(hf_plan_resume(&p, 4 * SEC).target, 1);
+	opens_at[0] = opens_at[1] = opens_at[2] = 0;
+	paced_at[0] = paced_at[1] = paced_at[2] = 0;
+}
+
 static void
 test_deadline(void **state)
 {
@@ -687,6 +799,9 @@ main(void)
 		cmocka_unit_test(test_waits_grow),
 		cmocka_unit_test(test_hint_is_a_floor),
 		cmocka_unit_test(test_least_hint_first),
+		cmocka_unit_test(test_hint_beside_a_breaker),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_put_off),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_only_retryable_again),

@@ -1,5 +1,5 @@
 /*
- * Retry hints: each known form, and that anything else is none.
+ * Retry hints and limits: each known form, and that anything else is none.
  */
 #include <config.h>
 
@@ -264,6 +264,65 @@ test_truncated(void **state)
 	assert_int_equal(hf_retry_hint(HF_STR_NONE, 0), -1);
 }
 
+static const struct {
+	const char *headers;
+	struct hf_quota_count calls, tokens;
+} limits[] = {
+	{ "", { -1, -1, -1 }, { -1, -1, -1 } },
+	{ "retry-after: 2\r\n", { -1, -1, -1 }, { -1, -1, -1 } },
+	{ "x-ratelimit-limit-requests: 60\r\n"
+	  "X-RateLimit-Remaining-Requests: 59\r\n"
+	  "x-ratelimit-reset-requests: 1m2s\r\n"
+	  "x-ratelimit-limit-tokens: 150000\r\n"
+	  "x-ratelimit-remaining-tokens: 149984\r\n"
+	  "x-ratelimit-reset-tokens: 6ms\r\n",
+	    { 60, 59, 62000 }, { 150000, 149984, 6 } },
+	{ "anthropic-ratelimit-requests-limit: 50\r\n"
+	  "anthropic-ratelimit-requests-remaining: 0\r\n"
+	  "anthropic-ratelimit-requests-reset: 1970-01-01T00:00:09Z\r\n"
+	  "anthropic-ratelimit-tokens-limit: 40000\r\n",
+	    { 50, 0, 9000 }, { 40000, -1, -1 } },
+	/* each by itself; what is no number is none */
+	{ "x-ratelimit-limit-tokens: 7\n", { -1, -1, -1 }, { 7, -1, -1 } },
+	{ "x-ratelimit-limit-requests: many\r\n"
+	  "x-ratelimit-remaining-requests: -1\r\n"
+	  "x-ratelimit-reset-requests: soon\r\n",
+	    { -1, -1, -1 }, { -1, -1, -1 } },
+	{ "x-ratelimit-limit-requests: 6.5\r\n", { -1, -1, -1 },
+	    { -1, -1, -1 } },
+	{ "x-ratelimit-limit-requests: 99999999999999999999\r\n",
+	    { 1000000000, -1, -1 }, { -1, -1, -1 } },
+	/* not in the middle of a name or of a line */
+	{ "a: x-ratelimit-limit-requests: 5\r\n"
+	  "y-x-ratelimit-limit-requests: 5\r\n"
+	  "x-ratelimit-limit-requests-more: 5\r\n",
+	    { -1, -1, -1 }, { -1, -1, -1 } },
+};
+
+static bool
+is_same(const struct hf_quota_count *a, const struct hf_quota_count *b)
+{
+	return a->limit == b->limit && a->left == b->left &&
+	    a->reset_ms == b->reset_ms;
+}
+
+static void
+test_limits(void **state)
+{
+	struct hf_quota_said said;
+
+	(void)state;
+	for (size_t i = 0; i < hf_countof(limits); i++) {
+		hf_quota_headers(hf_str(limits[i].headers), 0, &said);
+		if (!is_same(&said.calls, &limits[i].calls) ||
+		    !is_same(&said.tokens, &limits[i].tokens))
+			fail_msg("row %zu: calls %lld %lld %lld", i,
+			    (long long)said.calls.limit,
+			    (long long)said.calls.left,
+			    (long long)said.calls.reset_ms);
+	}
+}
+
 int
 main(void)
 {
@@ -271,6 +330,7 @@ main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_resets),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_retry_info),
 	};
 

@@ -201,7 +201,8 @@ num(const json_t *o, const char *member)
 #define FIGURES                                                            \
 	" state disabled disabled_as breaker breaker_since_us "            \
 	"breaker_until_us failures_in_row ramp_answers in_flight waiting " \
-	"admitted reserved limited_until_us calls answered failed "        \
+	"quota_from quota_calls quota_tokens quota_window_ms admitted "    \
+	"reserved limited_until_us calls answered failed "                 \
 	"failed_by_class cut limited last_error last_error_status "        \
 	"last_error_at_us first_tokens first_token_p50_us "                \
 	"first_token_p99_us"
@@ -643,6 +644,8 @@ test_providers(void **state)
 	    "name model connect_ms first_token_ms total_ms rpm routes "
 	    "settings" FIGURES);
 	assert_string_equal(str(only_target(all), "state"), "ok");
+	assert_string_equal(str(only_target(all), "quota_from"), "none");
+	assert_int_equal(num(only_target(all), "quota_calls"), -1);
 	json_decref(all);
 	all = ask_well(f, "providers.disable", "{\"name\":\"a\"}");
 	assert_string_equal(str(only_target(all), "state"), "disabled");
