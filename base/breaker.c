@@ -96,16 +96,28 @@ hf_breaker_take(_Atomic uint64_t *b, const struct hf_breaker_limits *l,
 	}
 }
 
+static uint64_t
+open_word(const struct hf_breaker_limits *l, int64_t now_us)
+{
+	return pack(HF_BREAKER_OPEN, 0, 0, now_us + (int64_t)l->open_ms * 1000);
+}
+
+/* Did that call begin before the state did? */
+static bool
+is_stale(const struct hf_breaker_pass *pass, const struct hf_breaker_view *v)
+{
+	return pass->begun_us / 1000 * 1000 < v->at_us;
+}
+
 /* What becomes of 'w' when a call that has passed ends; the same: nothing. */
 static uint64_t
 next_word(uint64_t w, const struct hf_breaker_limits *l,
     const struct hf_breaker_pass *pass, enum hf_health verdict, int64_t now_us)
 {
 	struct hf_breaker_view v = unpack(w);
-	uint64_t open =
-	    pack(HF_BREAKER_OPEN, 0, 0, now_us + (int64_t)l->open_ms * 1000);
+	uint64_t open = open_word(l, now_us);
 	uint64_t closed = pack(HF_BREAKER_CLOSED, 0, 0, now_us);
-	bool stale = pass->begun_us / 1000 * 1000 < v.at_us;
+	bool stale = is_stale(pass, &v);
 
 	switch (v.state) {
 	case HF_BREAKER_CLOSED:
@@ -148,6 +160,20 @@ hf_breaker_tell(_Atomic uint64_t *b, const struct hf_breaker_limits *l,
 	do {
 		to = next_word(w, l, pass, v, now_us);
 	} while (to != w && !change(b, &w, to));
+}
+
+void
+hf_breaker_open(_Atomic uint64_t *b, const struct hf_breaker_limits *l,
+    const struct hf_breaker_pass *pass, int64_t now_us)
+{
+	uint64_t w = atomic_load_explicit(b, memory_order_acquire);
+	struct hf_breaker_view v;
+
+	do {
+		v = unpack(w);
+		if (v.state != HF_BREAKER_CLOSED || is_stale(pass, &v))
+			return;
+	} while (!change(b, &w, open_word(l, now_us)));
 }
 
 void

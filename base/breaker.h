@@ -65,6 +65,9 @@ bool hf_breaker_take(_Atomic uint64_t *b, const struct hf_breaker_limits *l,
 /* At the end of that call; an answer that has begun may be told before. */
 void hf_breaker_tell(_Atomic uint64_t *b, const struct hf_breaker_limits *l,
     const struct hf_breaker_pass *pass, enum hf_health v, int64_t now_us);
+/* It failed, as too many did: CLOSED becomes OPEN. */
+void hf_breaker_open(_Atomic uint64_t *b, const struct hf_breaker_limits *l,
+    const struct hf_breaker_pass *pass, int64_t now_us);
 /* The worker of 'slot' is dead: so is its probe. */
 void hf_breaker_died(_Atomic uint64_t *b, unsigned slot, int64_t now_us);
 /* By hand. */

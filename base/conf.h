@@ -81,8 +81,12 @@ struct hf_conf_call {
 	int breaker_failures; /* in a row; 0: no breaker */
 	int breaker_open_ms;
 	int breaker_ramp; /* answers until it is closed; 0: one */
-	int rpm;	  /* calls in any window; 0: not said */
-	int tpm;	  /* tokens in any window; 0: not said */
+	/* The share of failures that opens it too; 0: none. */
+	int breaker_rate_percent;
+	int breaker_rate_calls; /* not of fewer calls than this */
+	int breaker_rate_window_ms;
+	int rpm; /* calls in any window; 0: not said */
+	int tpm; /* tokens in any window; 0: not said */
 	int rpm_window_ms;
 	int slow_start;	       /* calls on their way at first; 0: any */
 	int max_in_flight;     /* 0: no limit */

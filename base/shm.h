@@ -22,6 +22,7 @@
 #include "base/hf.h"
 #include "base/pace.h"
 #include "base/quota.h"
+#include "base/rate.h"
 
 #define HF_SHM_SLOTS                           \
 	66 /* keeper + up to 65 workers in two \
@@ -97,6 +98,7 @@ struct hf_target_row {
 	_Atomic int32_t asking[HF_SHM_SLOTS];
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
 	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
+	struct hf_rate rate;
 	struct hf_quota quota;
 	struct hf_pace pace;
 	/* What its provider has taught: tokens that it counts for a thousand

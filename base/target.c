@@ -454,6 +454,22 @@ hf_target_answers(
 		    &k->row->breaker, &l, &k->pass, HF_HEALTH_ANSWERED, now_us);
 }
 
+/* Too many of the calls since the breaker closed failed. */
+static bool
+fails_too_often(
+    const struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
+{
+	struct hf_breaker_view v = hf_breaker_view(&r->breaker);
+	struct hf_rate_sum n;
+
+	if (c->breaker_failures <= 0 || c->breaker_rate_percent <= 0 ||
+	    v.state != HF_BREAKER_CLOSED)
+		return false;
+	n = hf_rate_sum(&r->rate, c->breaker_rate_window_ms, v.at_us, now_us);
+	return n.calls >= c->breaker_rate_calls &&
+	    n.failures * 100 >= n.calls * c->breaker_rate_percent;
+}
+
 static void
 tell_health(const struct hf_ticket *k, const struct hf_conf_call *c,
     enum hf_health v, int64_t now_us)
@@ -462,10 +478,17 @@ tell_health(const struct hf_ticket *k, const struct hf_conf_call *c,
 	struct hf_target_row *r = k->row;
 
 	hf_breaker_tell(&r->breaker, &l, &k->pass, v, now_us);
+	if (v == HF_HEALTH_NEUTRAL)
+		return;
+	if (c->breaker_rate_percent > 0)
+		hf_rate_add(&r->rate, c->breaker_rate_window_ms,
+		    v == HF_HEALTH_FAILED, now_us);
 	if (v != HF_HEALTH_FAILED)
 		return;
 	atomic_fetch_add_explicit(&r->failures, 1, memory_order_relaxed);
 	note_trouble(r, now_us);
+	if (fails_too_often(r, c, now_us))
+		hf_breaker_open(&r->breaker, &l, &k->pass, now_us);
 }
 
 void

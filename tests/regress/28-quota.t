@@ -1,5 +1,6 @@
 """Quotas that nobody configured: they are learned from headers and 429s, by
-all workers alike, without being attacked; tokens beside calls."""
+all workers alike, without being attacked; tokens beside calls; the share of
+failures that opens a breaker."""
 import copy
 import itertools
 import os
@@ -237,6 +238,27 @@ def tokens(t):
     t.ok(time.monotonic() - began >= window, "the second waited")
     # One that is larger than all of it is asked when it is alone.
     all_say(t, [ask(d, text="word " * 3000)], "by a")
+
+
+@tap.case("a share of failures opens the breaker, whatever lies between", 60)
+def share(t):
+    d, a, b = make(t, breaker_failures=5, breaker_open_ms=600000,
+                   breaker_rate_percent=50, breaker_rate_calls=12)
+    for i in range(40):
+        a.script(provider.status(500) if i % 2 else provider.answer("by a"))
+        all_say(t, [ask(d, "m")], "by b" if i % 2 and i < 12 or i >= 12
+                else "by a")
+    t.eq(len(a.requests), 12, "calls")
+
+
+@tap.case("a smaller share does not", 60)
+def smaller(t):
+    d, a, b = make(t, breaker_failures=5, breaker_open_ms=600000,
+                   breaker_rate_percent=50, breaker_rate_calls=12)
+    for i in range(40):
+        a.script(provider.answer("by a") if i % 3 else provider.status(500))
+        all_say(t, [ask(d, "m")], "by a" if i % 3 else "by b")
+    t.eq(len(a.requests), 40, "calls")
 
 
 tap.main()

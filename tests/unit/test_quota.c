@@ -1,7 +1,7 @@
 /*
  * Quotas that nobody configured: what is learned of them from headers and
  * 429s, and a storm in simulated time against targets that count in different
- * ways; tokens.
+ * ways; tokens; the share of failures.
  */
 #include <config.h>
 
@@ -646,6 +646,65 @@ places_are_looked_at_again(void **state)
 	    hf_pace_due_us(p, &l, i[3], 111 * SEC), 115 * SEC, 116 * SEC);
 }
 
+/* --- the share of failures -------------------------------------------------
+ */
+
+static bool
+one(enum hf_health v, int64_t now)
+{
+	struct hf_claim none = { 0 };
+	struct hf_ticket k;
+
+	if (hf_target_take(&shm, row(), &call, false, now, &none, &k) !=
+	    HF_ADMIT_CALL)
+		return false;
+	hf_target_end(&shm, &k, &call, v, now);
+	return true;
+}
+
+static enum hf_breaker_state
+breaker(void)
+{
+	return hf_breaker_view(&row()->breaker).state;
+}
+
+static void
+share_of_failures(void **state)
+{
+	(void)state;
+	call.breaker_rate_percent = 50;
+	call.breaker_rate_calls = 10;
+	call.breaker_rate_window_ms = 10000;
+	/* One in three, however many; neutral ones do not count. */
+	for (int i = 0; i < 300; i++) {
+		assert_true(
+		    one(i % 3 == 0 ? HF_HEALTH_FAILED : HF_HEALTH_ANSWERED,
+			100 * SEC + i * 20 * MS));
+		assert_true(one(HF_HEALTH_NEUTRAL, 100 * SEC + i * 20 * MS));
+	}
+	assert_int_equal(breaker(), HF_BREAKER_CLOSED);
+	/* Of too few it says nothing, also when all failed. */
+	for (int i = 0; i < 9; i++)
+		assert_true(
+		    one(i % 2 == 0 ? HF_HEALTH_FAILED : HF_HEALTH_ANSWERED,
+			200 * SEC));
+	assert_int_equal(breaker(), HF_BREAKER_CLOSED);
+	assert_true(one(HF_HEALTH_FAILED, 201 * SEC));
+	assert_int_equal(breaker(), HF_BREAKER_OPEN);
+	assert_false(one(HF_HEALTH_FAILED, 202 * SEC));
+	/* After its return what was before is forgotten. */
+	for (int i = 0; i < 5; i++)
+		assert_true(one(HF_HEALTH_ANSWERED, 211 * SEC + i * 100 * MS));
+	assert_int_equal(breaker(), HF_BREAKER_CLOSED);
+	for (int i = 0; i < 4; i++)
+		assert_true(one(HF_HEALTH_FAILED, 212 * SEC));
+	assert_int_equal(breaker(), HF_BREAKER_CLOSED);
+	/* Without a breaker there is none of this. */
+	call.breaker_failures = 0;
+	for (int i = 0; i < 100; i++)
+		assert_true(one(HF_HEALTH_FAILED, 213 * SEC));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -672,6 +731,7 @@ main(void)
 		TEST(what_is_configured_is_not_learned),
 		TEST(tokens_in_a_window),
 		TEST(places_are_looked_at_again),
+		TEST(share_of_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
