@@ -201,6 +201,13 @@ hf_breaker_reset(_Atomic uint64_t *b, int64_t now_us)
 	    b, pack(HF_BREAKER_CLOSED, 0, 0, now_us), memory_order_release);
 }
 
+void
+hf_breaker_put(_Atomic uint64_t *b, const struct hf_breaker_view *v)
+{
+	atomic_store_explicit(
+	    b, pack(v->state, v->n, 0, v->at_us), memory_order_release);
+}
+
 const char *
 hf_breaker_name(enum hf_breaker_state s)
 {

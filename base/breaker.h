@@ -73,6 +73,8 @@ void hf_breaker_died(_Atomic uint64_t *b, unsigned slot, int64_t now_us);
 /* By hand. */
 void hf_breaker_trip(_Atomic uint64_t *b, int64_t until_us);
 void hf_breaker_reset(_Atomic uint64_t *b, int64_t now_us);
+/* As it was before a restart; not PROBED. */
+void hf_breaker_put(_Atomic uint64_t *b, const struct hf_breaker_view *v);
 const char *hf_breaker_name(enum hf_breaker_state s);
 
 #endif

@@ -13,6 +13,7 @@ libbase_a_SOURCES = \
 	base/frame.c base/frame.h base/hist.c base/hist.h \
 	base/pace.c base/pace.h base/quota.c base/quota.h \
 	base/rate.c base/rate.h base/target.c base/target.h \
+	base/target_save.c base/target_save.h \
 	base/hf.h base/hold.c base/hold.h base/hold_tcp.c base/id.c base/id.h base/log.c base/log.h \
 	base/params.c base/params.def base/params.h \
 	base/shm.c base/shm.h base/sm.c base/sm.h base/verbs.def \

@@ -21,6 +21,7 @@
 #include "store/inspect.h"
 #include "store/keep.h"
 #include "workers/control.h"
+#include "workers/targets.h"
 #include "workers/verbs.h"
 
 #define MAINTAIN_S 2
@@ -36,6 +37,7 @@ struct keeper {
 	char *config_text; /* that runs now */
 	char control_path[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 	struct event *timer;
+	struct hf_targets_file targets;
 	int64_t commits; /* as of the last look; -1: none */
 	int64_t idle_since_us;
 	bool shrunk;	 /* since the last commit */
@@ -333,6 +335,10 @@ start(struct keeper *k, struct hf_error *e)
 	if (rc == 0)
 		rc = recover(k, &rec, e);
 	if (rc == 0)
+		rc = hf_targets_open(&k->targets, &k->proc.shm,
+		    k->proc.opts->database, k->proc.opts->first, k->proc.base,
+		    e);
+	if (rc == 0)
 		rc = hf_inspect_disabled(k->inspect, on_disabled, k, e);
 	if (rc == 0)
 		rc = serve(k, e);
@@ -365,6 +371,7 @@ hf_keeper_main(const struct hf_proc_opts *o)
 	} else {
 		hf_log(HF_LOG_ERROR, "keeper: cannot start: %s", e.text);
 	}
+	hf_targets_close(&k.targets);
 	if (k.control != NULL)
 		hf_control_free(k.control);
 	free(k.config_text);

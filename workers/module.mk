@@ -9,7 +9,7 @@ libworkers_a_SOURCES = \
 	workers/master_internal.h workers/notify.c workers/notify.h \
 	workers/reload.c workers/proc.c workers/proc.h workers/spawn.c \
 	workers/spawn.h workers/supervise.c workers/supervise.h \
-	workers/tell.c workers/tell.h \
+	workers/targets.c workers/targets.h workers/tell.c workers/tell.h \
 	workers/figures.c workers/figures.h \
 	workers/verbs.c workers/verbs.h workers/verbs_admin.c \
 	workers/verbs_failovers.c workers/verbs_providers.c \

@@ -34,6 +34,7 @@ REGRESS_TESTS = \
 	tests/crash/20-kill-tree.t tests/crash/21-kill-worker.t \
 	tests/crash/22-fault-points.t tests/crash/23-hung-worker.t \
 	tests/crash/24-hedge-kill.t tests/crash/25-breaker-kill.t \
+	tests/crash/26-known-targets.t \
 	tests/crash/30-handover.t tests/crash/31-heirs.t \
 	tests/crash/32-adopt.t \
 	tests/crash/33-flat.t

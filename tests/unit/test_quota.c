@@ -1,7 +1,7 @@
 /*
  * Quotas that nobody configured: what is learned of them from headers and
  * 429s, and a storm in simulated time against targets that count in different
- * ways; tokens; the share of failures.
+ * ways; tokens; the share of failures; and what outlives the daemon.
  */
 #include <config.h>
 
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/target.h"
+#include "base/target_save.h"
 
 #define SEC ((int64_t)1000000)
 #define MS ((int64_t)1000)
@@ -705,6 +706,119 @@ share_of_failures(void **state)
 		assert_true(one(HF_HEALTH_FAILED, 213 * SEC));
 }
 
+/* --- what outlives the daemon ----------------------------------------------
+ */
+
+static void
+saved(struct hf_buf *b, int64_t now, int64_t wall)
+{
+	hf_buf_init(b, HF_BUF_NOCAP);
+	hf_targets_save(&shm, now, wall, b);
+	assert_true(hf_buf_ok(b));
+}
+
+static void
+restart(void)
+{
+	struct hf_error e;
+
+	hf_shm_unmap(&shm);
+	assert_int_equal(hf_shm_create(&shm, NULL, &e), 0);
+	shm.self = 1;
+}
+
+static void
+outlives_a_restart(void **state)
+{
+	const int64_t wall = 1700000000 * SEC;
+	struct hf_buf b;
+	uint64_t before = hf_targets_digest(&shm);
+
+	(void)state;
+	answers_at(5, 100 * SEC);
+	refused_at(102 * SEC, 8000);
+	assert_true(hf_targets_digest(&shm) != before);
+	for (int i = 0; i < 5; i++)
+		hf_breaker_trip(
+		    &hf_target_row(&shm, "q/dead")->breaker, 160 * SEC);
+	hf_breaker_put(&hf_target_row(&shm, "q/ramp")->breaker,
+	    &(struct hf_breaker_view){ .state = HF_BREAKER_RAMP, .n = 3 });
+	saved(&b, 103 * SEC, wall);
+	restart();
+	/* Four seconds later, on a clock that began anew. */
+	assert_int_equal(
+	    hf_targets_load(&shm, hf_buf_str(&b), 20 * SEC, wall + 4 * SEC), 3);
+	/* 107 was 20: the hint of 110, the breaker of 160, the window of the
+	 * five at 100. */
+	assert_int_equal(hf_target_opens_us(row(), 20 * SEC), 23 * SEC);
+	assert_int_equal(
+	    hf_target_opens_us(hf_target_row(&shm, "q/dead"), 20 * SEC),
+	    73 * SEC);
+	assert_int_equal(
+	    hf_breaker_view(&hf_target_row(&shm, "q/ramp")->breaker).state,
+	    HF_BREAKER_RAMP);
+	assert_int_equal(limits_at(20 * SEC).n, 5);
+	assert_int_equal(limits_at(20 * SEC).window_ms, 10000);
+	assert_in_range(
+	    hf_target_paced_us(row(), &call, 20 * SEC), 23 * SEC, 24 * SEC);
+	assert_int_equal(hf_target_in_flight(row()), 0);
+	/* What is in use is left alone. */
+	assert_int_equal(
+	    hf_targets_load(&shm, hf_buf_str(&b), 20 * SEC, wall + 4 * SEC), 0);
+	hf_buf_free(&b);
+}
+
+/* A probe that was under way is over. */
+static void
+probe_is_over(void **state)
+{
+	struct hf_buf b;
+
+	(void)state;
+	hf_breaker_trip(&row()->breaker, 99 * SEC);
+	(void)call_at(100 * SEC);
+	assert_int_equal(breaker(), HF_BREAKER_PROBED);
+	saved(&b, 101 * SEC, SEC);
+	restart();
+	assert_int_equal(
+	    hf_targets_load(&shm, hf_buf_str(&b), 102 * SEC, 2 * SEC), 1);
+	assert_int_equal(breaker(), HF_BREAKER_OPEN);
+	assert_int_equal(hf_target_opens_us(row(), 102 * SEC), 0);
+	hf_buf_free(&b);
+}
+
+/* Cut or changed anywhere, too old, or from the future: nothing is taken. */
+static void
+only_what_is_whole(void **state)
+{
+	struct hf_buf b;
+	struct hf_str s;
+
+	(void)state;
+	answers_at(3, 100 * SEC);
+	saved(&b, 101 * SEC, 1000 * SEC);
+	restart();
+	for (size_t n = 0; n < b.size; n++) {
+		s = (struct hf_str){ b.data, n };
+		assert_int_equal(
+		    hf_targets_load(&shm, s, 101 * SEC, 1000 * SEC), -1);
+		b.data[n] ^= 1;
+		assert_int_equal(hf_targets_load(&shm, hf_buf_str(&b),
+				     101 * SEC, 1000 * SEC),
+		    -1);
+		b.data[n] ^= 1;
+	}
+	assert_int_equal(hf_targets_load(&shm, hf_buf_str(&b), 101 * SEC,
+			     (1000 + HF_TARGETS_STALE_S + 1) * SEC),
+	    -1);
+	assert_int_equal(
+	    hf_targets_load(&shm, hf_buf_str(&b), 101 * SEC, 999 * SEC), -1);
+	assert_null(hf_target_find(&shm, "p/m"));
+	assert_int_equal(
+	    hf_targets_load(&shm, hf_buf_str(&b), 101 * SEC, 1000 * SEC), 1);
+	hf_buf_free(&b);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -732,6 +846,9 @@ main(void)
 		TEST(tokens_in_a_window),
 		TEST(places_are_looked_at_again),
 		TEST(share_of_failures),
+		TEST(outlives_a_restart),
+		TEST(probe_is_over),
+		TEST(only_what_is_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
