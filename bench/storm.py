@@ -171,7 +171,9 @@ def run(o, name):
     dead.behave(provider.status(503))
     limited.behave(quota)
     conf = Config(workers=4, log_level="info")
-    conf.provider("dead", dead, breaker_failures=5)
+    # In proportion to a minute, as by default.
+    conf.provider("dead", dead, breaker_failures=5,
+                  breaker_open_ms=int(o.window * 1000 / 6))
     conf.provider("limited", limited, first_token_ms=30000, **target_keys)
     conf.route("m", ["dead/x", "limited/y"], **dict(
         {"deadline_ms": int(o.deadline * 1000)}, **route_keys))

@@ -285,8 +285,7 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	int64_t floor_us = l.hint_us == 0 ? 0 : l.opens_us, floor_ms;
 	bool more = p->waits < p->max_waits;
 
-	if (p->waits > 0 && p->waits == p->max_waits &&
-	    l.opens_us < l.hint_us) {
+	if (p->early && p->waits == p->max_waits && l.hint_us != 0) {
 		floor_us = l.hint_us;
 		more = true;
 	}
@@ -297,6 +296,7 @@ wait_or_give_up(struct hf_plan *p, int64_t now_us)
 	    p->waits, p->unit_ms, p->cap_ms, floor_ms, p->rnd, p->rnd_arg);
 	if (now_us + s.wait_ms * 1000 >= p->deadline_us)
 		return give_up(p, now_us, floor_ms == 0);
+	p->early = p->early || floor_us < l.hint_us;
 	p->waits++;
 	return s;
 }

@@ -32,6 +32,7 @@ struct hf_plan {
 	unsigned attempts; /* failed so far */
 	unsigned waits;	   /* rounds begun by waiting */
 	unsigned max_waits;
+	bool early; /* one of them was not for the first hint */
 	int64_t unit_ms, cap_ms;
 	int64_t deadline_us; /* monotonic */
 	enum hf_action action[HF_N_CLASS];
