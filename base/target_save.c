@@ -2,7 +2,7 @@
  * Rows of targets as text:
  *
  *	holdfast-targets 1 WALL_US
- *	row KEY STATE N AT BLOCKED QUOTA SINCE SAID TOKENS TYPICAL SEEN
+ *	row KEY STATE N AT BLOCKED QUOTA SINCE SAID TOKENS TYPICAL SEEN ROOM
  *	call AT TOKENS			of that row, the oldest first
  *	end SUM				of all that stands before
  *
@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #define MAGIC "holdfast-targets 1 "
-#define N_ROW 11
+#define N_ROW 12
 #define TIME_LEAST_US 1000
 
 static uint64_t
@@ -95,13 +95,13 @@ save_row(const struct hf_target_row *r, int64_t now_us, struct hf_buf *out)
 	}
 	hf_buf_printf(out,
 	    "row %" PRIu64 " %u %u %" PRId64 " %" PRId64 " %" PRIu64 " %" PRId64
-	    " %" PRId64 " %" PRId64 " %d %d\n",
+	    " %" PRId64 " %" PRId64 " %d %d %d\n",
 	    load64(&r->key), (unsigned)b.state, b.n, from_now(b.at_us, now_us),
 	    from_now(load_i64(&r->pace.blocked_us), now_us),
 	    load64(&r->quota.word), from_now(load_i64(&r->quota.at_us), now_us),
 	    from_now(load_i64(&r->quota.said_us), now_us),
 	    load_i64(&r->quota.tokens), (int)atomic_load(&r->quota.typical),
-	    (int)atomic_load(&r->quota.seen));
+	    (int)atomic_load(&r->quota.seen), (int)atomic_load(&r->quota.room));
 	save_calls(&r->pace, now_us, out);
 }
 
@@ -224,6 +224,7 @@ load_row(struct hf_shm *s, const uint64_t v[N_ROW], int64_t saved_us)
 	atomic_store(&r->quota.tokens, (int64_t)v[8]);
 	atomic_store(&r->quota.typical, (int32_t)v[9]);
 	atomic_store(&r->quota.seen, (int32_t)v[10]);
+	atomic_store(&r->quota.room, (int32_t)v[11]);
 	return r;
 }
 

@@ -743,6 +743,9 @@ outlives_a_restart(void **state)
 		    &hf_target_row(&shm, "q/dead")->breaker, 160 * SEC);
 	hf_breaker_put(&hf_target_row(&shm, "q/ramp")->breaker,
 	    &(struct hf_breaker_view){ .state = HF_BREAKER_RAMP, .n = 3 });
+	for (int i = 0; i < 30; i++)
+		hf_quota_admitted(
+		    &hf_target_row(&shm, "q/ramp")->quota, 8, 100 * SEC);
 	saved(&b, 103 * SEC, wall);
 	restart();
 	/* Four seconds later, on a clock that began anew. */
@@ -757,6 +760,11 @@ outlives_a_restart(void **state)
 	assert_int_equal(
 	    hf_breaker_view(&hf_target_row(&shm, "q/ramp")->breaker).state,
 	    HF_BREAKER_RAMP);
+	/* No slow start again. */
+	assert_true(hf_quota_has_room(
+	    &hf_target_row(&shm, "q/ramp")->quota, 8, 38, 20 * SEC));
+	assert_false(hf_quota_has_room(
+	    &hf_target_row(&shm, "q/ramp")->quota, 8, 39, 20 * SEC));
 	assert_int_equal(limits_at(20 * SEC).n, 5);
 	assert_int_equal(limits_at(20 * SEC).window_ms, 10000);
 	assert_in_range(
