@@ -89,6 +89,7 @@ struct hf_conf_call {
 	int tpm; /* tokens in any window; 0: not said */
 	int rpm_window_ms;
 	int slow_start;	       /* calls on their way at first; 0: any */
+	int slow_start_ms;     /* so long they are */
 	int max_in_flight;     /* 0: no limit */
 	int when_full;	       /* enum hf_conf_full */
 	int max_output_tokens; /* when the client names none */

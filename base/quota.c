@@ -326,19 +326,19 @@ hf_quota_has_room(
 }
 
 void
-hf_quota_admitted(struct hf_quota *q, int start, int64_t sent_us)
+hf_quota_admitted(struct hf_quota *q, int start, int64_t n, int64_t sent_us)
 {
-	int32_t room = atomic_load_explicit(&q->room, memory_order_relaxed), to;
+	int32_t room = atomic_load_explicit(&q->room, memory_order_relaxed);
+	int64_t to;
 
 	/* What went before the last 429 says nothing of what may go now. */
 	if (sent_us <= since_us(q))
 		return;
 	do {
-		to = (room > 0 ? room : start) + 1;
-		if (to > ROOM_MOST)
-			return;
-	} while (!atomic_compare_exchange_weak_explicit(
-	    &q->room, &room, to, memory_order_relaxed, memory_order_relaxed));
+		to = (room > 0 ? room : start) + n;
+		to = to < ROOM_MOST ? to : ROOM_MOST;
+	} while (!atomic_compare_exchange_weak_explicit(&q->room, &room,
+	    (int32_t)to, memory_order_relaxed, memory_order_relaxed));
 }
 
 const char *

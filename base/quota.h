@@ -72,8 +72,9 @@ void hf_quota_refused(struct hf_quota *q, struct hf_pace *p,
  * nothing was heard of?  'start': how many at first. */
 bool hf_quota_has_room(
     const struct hf_quota *q, int start, int64_t asking, int64_t now_us);
-/* One was admitted that went then. */
-void hf_quota_admitted(struct hf_quota *q, int start, int64_t sent_us);
+/* So many were admitted that went then. */
+void hf_quota_admitted(
+    struct hf_quota *q, int start, int64_t n, int64_t sent_us);
 /* "none", "said", "found" or "configured". */
 const char *hf_quota_name(enum hf_quota_source s);
 /* By hand: nothing is known, and the slow start begins anew. */

@@ -233,7 +233,6 @@ retire_calls(struct hf_shm_header *h, unsigned slot)
 		atomic_store(&r->in_flight[slot], 0);
 		atomic_store(&r->shadows[slot], 0);
 		atomic_store(&r->waiting[slot], 0);
-		atomic_store(&r->asking[slot], 0);
 		hf_breaker_died(&r->breaker, slot, hf_now_us());
 	}
 }

@@ -94,11 +94,10 @@ struct hf_target_row {
 	_Atomic int32_t in_flight[HF_SHM_SLOTS]; /* written by that slot */
 	_Atomic int32_t shadows[HF_SHM_SLOTS];	 /* likewise */
 	_Atomic int32_t waiting[HF_SHM_SLOTS];	 /* turns; by that slot */
-	/* Those in flight of which nothing was heard yet. */
-	_Atomic int32_t asking[HF_SHM_SLOTS];
 	_Atomic int64_t calls, failures, limited; /* since the daemon began */
 	_Atomic int64_t trouble_us; /* last failure or 429; 0: none yet */
-	struct hf_rate rate;
+	struct hf_rate rate;	    /* of those that ended */
+	struct hf_rate asking;	    /* those of which nothing was heard yet */
 	struct hf_quota quota;
 	struct hf_pace pace;
 	/* What its provider has taught: tokens that it counts for a thousand

@@ -316,6 +316,44 @@ hf_target_slip_in(
 	return true;
 }
 
+/* --- slow start ------------------------------------------------------------
+ * Calls that are asking are counted by when they began, so that one that says
+ * nothing for long, or whose worker died, is in nobody's way: a target that
+ * refuses says so at once.
+ */
+
+static int64_t
+asking(
+    const struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
+{
+	return is_learned(c) ?
+	    hf_rate_sum(&r->asking, c->slow_start_ms, 0, now_us).calls :
+	    0;
+}
+
+/* Those that asked for so long in vain were admitted. */
+static void
+begin_asking(
+    struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
+{
+	int64_t silent;
+
+	if (!is_learned(c))
+		return;
+	silent = hf_rate_add(&r->asking, c->slow_start_ms, false, now_us);
+	if (silent > 0)
+		hf_quota_admitted(&r->quota, c->slow_start, silent,
+		    now_us - (int64_t)c->slow_start_ms * 1000);
+}
+
+static void
+end_asking(
+    struct hf_target_row *r, const struct hf_conf_call *c, int64_t begun_us)
+{
+	if (is_learned(c))
+		hf_rate_undo(&r->asking, c->slow_start_ms, begun_us);
+}
+
 /* So many are in flight, so many of them asking, the one that wants to be let
  * through among them. */
 static bool
@@ -332,7 +370,8 @@ bool
 hf_target_has_room(
     const struct hf_target_row *r, const struct hf_conf_call *c, int64_t now_us)
 {
-	return fits(r, c, sum(r->in_flight) + 1, sum(r->asking) + 1, now_us);
+	return fits(
+	    r, c, sum(r->in_flight) + 1, asking(r, c, now_us) + 1, now_us);
 }
 
 /* The place of a call that is made: its claim, or the next one. */
@@ -351,7 +390,7 @@ go(struct hf_target_row *r, struct hf_claim *claim, int64_t now_us)
 	return place;
 }
 
-/* The own cells are counted up before all are summed, so that two workers may
+/* What is counted is counted up before all is summed, so that two workers may
  * both be refused, and never both be let through where one fits. */
 enum hf_admit
 hf_target_take(struct hf_shm *s, struct hf_target_row *r,
@@ -368,21 +407,21 @@ hf_target_take(struct hf_shm *s, struct hf_target_row *r,
 	if (atomic_load_explicit(&r->disabled, memory_order_relaxed) != 0)
 		return HF_ADMIT_REFUSE;
 	atomic_fetch_add(&r->in_flight[s->self], 1);
-	atomic_fetch_add(&r->asking[s->self], 1);
+	begin_asking(r, c, now_us);
 	n = sum(r->in_flight);
-	if (!fits(r, c, n, sum(r->asking), now_us))
+	if (!fits(r, c, n, asking(r, c, now_us), now_us))
 		how = HF_ADMIT_WAIT;
 	else if (!hf_breaker_take(
 		     &r->breaker, &l, s->self, n, forced, now_us, &k->pass))
 		how = HF_ADMIT_REFUSE;
 	if (how != HF_ADMIT_CALL) {
 		atomic_fetch_sub(&r->in_flight[s->self], 1);
-		atomic_fetch_sub(&r->asking[s->self], 1);
+		end_asking(r, c, now_us);
 		return how;
 	}
 	atomic_fetch_add_explicit(&r->calls, 1, memory_order_relaxed);
 	k->row = r;
-	k->asking = true;
+	k->asking = is_learned(c);
 	k->place = go(r, claim, now_us);
 	return HF_ADMIT_CALL;
 }
@@ -399,23 +438,20 @@ note_trouble(struct hf_target_row *r, int64_t now_us)
  */
 
 static void
-is_heard(struct hf_shm *s, struct hf_ticket *k)
+is_heard(struct hf_ticket *k, const struct hf_conf_call *c)
 {
 	if (k->asking)
-		HF_CHECK(atomic_fetch_sub(&k->row->asking[s->self], 1) > 0);
+		end_asking(k->row, c, k->pass.begun_us);
 	k->asking = false;
 }
 
 void
-hf_target_admitted(
-    struct hf_shm *s, struct hf_ticket *k, const struct hf_conf_call *c)
+hf_target_admitted(struct hf_ticket *k, const struct hf_conf_call *c)
 {
 	if (k->row == NULL || !k->asking)
 		return;
-	is_heard(s, k);
-	if (is_learned(c))
-		hf_quota_admitted(
-		    &k->row->quota, c->slow_start, k->pass.begun_us);
+	is_heard(k, c);
+	hf_quota_admitted(&k->row->quota, c->slow_start, 1, k->pass.begun_us);
 }
 
 void
@@ -497,7 +533,7 @@ hf_target_end(struct hf_shm *s, struct hf_ticket *k,
 {
 	if (k->row == NULL)
 		return;
-	is_heard(s, k);
+	is_heard(k, c);
 	tell_health(k, c, v, now_us);
 	HF_CHECK(atomic_fetch_sub(&k->row->in_flight[s->self], 1) > 0);
 	*k = (struct hf_ticket){ 0 };

@@ -22,7 +22,7 @@ struct hf_ticket {
 	struct hf_target_row *row;
 	struct hf_breaker_pass pass;
 	uint64_t place; /* in the pace */
-	bool asking;	/* nothing was heard of it yet */
+	bool asking;	/* nothing was heard of it yet, and that counts */
 };
 
 enum hf_admit {
@@ -91,8 +91,7 @@ enum hf_admit hf_target_take(struct hf_shm *s, struct hf_target_row *r,
 bool hf_target_has_room(const struct hf_target_row *r,
     const struct hf_conf_call *c, int64_t now_us);
 /* The provider has begun to respond, and did not refuse it. */
-void hf_target_admitted(
-    struct hf_shm *s, struct hf_ticket *k, const struct hf_conf_call *c);
+void hf_target_admitted(struct hf_ticket *k, const struct hf_conf_call *c);
 /* What its response says of its limits. */
 void hf_target_said(const struct hf_ticket *k, const struct hf_conf_call *c,
     const struct hf_quota_said *said, int64_t now_us);

@@ -221,7 +221,7 @@ attempt_heard(struct hf_attempt *a, int status, struct hf_str headers)
 	if (a->ticket.row == NULL)
 		return;
 	if (status >= 200 && status <= 299) {
-		hf_target_admitted(a->env->shm, &a->ticket, a->ticket_call);
+		hf_target_admitted(&a->ticket, a->ticket_call);
 		turn_crowd_look(a->env, a->ticket.row);
 	}
 	hf_quota_headers(headers, hf_wall_us(), &a->said);

@@ -181,7 +181,8 @@ def waits_for_hint(t):
 
 @tap.case("a slow start doubles; in one worker it is in order of arrival", 60)
 def slow_start(t):
-    d, a, b = make(t, workers=1, slow_start=2, route={"deadline_ms": 60000})
+    d, a, b = make(t, workers=1, slow_start=2, slow_start_ms=600000,
+                   route={"deadline_ms": 60000})
     gate = provider.Barrier()
     a.behave(provider.hold(gate, provider.answer("by a")))
     calls = []

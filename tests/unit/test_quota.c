@@ -40,6 +40,7 @@ setup(void **state)
 		.breaker_ramp = 4,
 		.rpm_window_ms = 60000,
 		.slow_start = 8,
+		.slow_start_ms = 2000,
 	};
 	return 0;
 }
@@ -199,7 +200,7 @@ step(struct storm *w, struct session *s, int64_t now)
 		break;
 	case HEARS:
 		if (s->admitted) {
-			hf_target_admitted(&shm, &s->ticket, &call);
+			hf_target_admitted(&s->ticket, &call);
 			hf_target_end(
 			    &shm, &s->ticket, &call, HF_HEALTH_ANSWERED, now);
 			s->does = ANSWERED;
@@ -328,7 +329,7 @@ call_at(int64_t now)
 static void
 answered_at(struct hf_ticket *k, int64_t now)
 {
-	hf_target_admitted(&shm, k, &call);
+	hf_target_admitted(k, &call);
 	hf_target_end(&shm, k, &call, HF_HEALTH_ANSWERED, now);
 }
 
@@ -402,7 +403,7 @@ slow_start(void **state)
 	assert_false(hf_target_has_room(row(), &call, SEC));
 	/* Admitted is when it begins to respond; that it goes on is no matter.
 	 */
-	hf_target_admitted(&shm, &k[0], &call);
+	hf_target_admitted(&k[0], &call);
 	k[8] = call_at(SEC);
 	more = call_at(SEC);
 	assert_int_equal(
@@ -413,8 +414,33 @@ slow_start(void **state)
 	(void)call_at(SEC);
 	assert_false(hf_target_has_room(row(), &call, SEC));
 	hf_shm_retire(&shm, 1);
-	assert_true(hf_target_has_room(row(), &call, SEC));
 	assert_int_equal(hf_target_in_flight(row()), 0);
+	/* Those that say nothing are admitted after a while, whoever died. */
+	assert_false(hf_target_has_room(row(), &call, 2 * SEC + 700 * MS));
+	assert_true(hf_target_has_room(row(), &call, 3 * SEC));
+}
+
+/* A target that thinks for long: a hundred calls are made in a few looks, and
+ * what is heard after that changes nothing. */
+static void
+silence_is_no_refusal(void **state)
+{
+	struct hf_ticket k[120];
+	int64_t now = SEC;
+	int n = 0, looks = 0;
+
+	(void)state;
+	for (; n < 100; now += 2 * SEC, looks++)
+		while (n < 120 && hf_target_has_room(row(), &call, now))
+			k[n++] = call_at(now);
+	assert_in_range(looks, 3, 5);
+	for (int i = 0; i < n; i++) {
+		hf_target_admitted(&k[i], &call);
+		hf_target_end(&shm, &k[i], &call, HF_HEALTH_ANSWERED, now);
+	}
+	assert_int_equal(hf_target_in_flight(row()), 0);
+	assert_int_equal(
+	    hf_rate_sum(&row()->asking, call.slow_start_ms, 0, now).calls, 0);
 }
 
 static void
@@ -743,9 +769,8 @@ outlives_a_restart(void **state)
 		    &hf_target_row(&shm, "q/dead")->breaker, 160 * SEC);
 	hf_breaker_put(&hf_target_row(&shm, "q/ramp")->breaker,
 	    &(struct hf_breaker_view){ .state = HF_BREAKER_RAMP, .n = 3 });
-	for (int i = 0; i < 30; i++)
-		hf_quota_admitted(
-		    &hf_target_row(&shm, "q/ramp")->quota, 8, 100 * SEC);
+	hf_quota_admitted(
+	    &hf_target_row(&shm, "q/ramp")->quota, 8, 30, 100 * SEC);
 	saved(&b, 103 * SEC, wall);
 	restart();
 	/* Four seconds later, on a clock that began anew. */
@@ -840,6 +865,7 @@ main(void)
 		TEST(storm_bucket),
 		TEST(nothing_is_no_limit),
 		TEST(slow_start),
+		TEST(silence_is_no_refusal),
 		TEST(hint_tells_the_window),
 		TEST(three_are_believed),
 		TEST(minute_if_it_fits),
