@@ -209,6 +209,19 @@ def slow_start(t):
           for i in (0, 2, 4, 6)], "the order")
 
 
+@tap.case("a target that thinks for long is asked by all, in a slow start, too",
+          60)
+def silent(t):
+    d, a, b = make(t, workers=2, slow_start=2, slow_start_ms=200,
+                   route={"deadline_ms": 60000})
+    gate = provider.Barrier()
+    a.behave(provider.hold(gate, provider.answer("by a")))
+    calls = [client.background(ask, d, timeout=60) for _ in range(12)]
+    gate.wait_for(12)	# nobody was answered yet
+    gate.release()
+    all_say(t, [c.get(60) for c in calls], "by a")
+
+
 @tap.case("tpm: by estimate before a call, by what it took after it", 90)
 def tokens(t):
     window = 2.0 * max(1, tap.SCALE)
