@@ -45,10 +45,9 @@ int hf_report_check(json_t *file, struct hf_error *e) HF_MUST_CHECK;
 
 /* --- parts of it ---------------------------------------------------------- */
 
-/* At most so many calls for an answer, and so much of the time that the quota
- * alone takes, in a gateway that is told of the quota. */
+/* At most so many calls for an answer, in a gateway that is told of the quota.
+ */
 #define HF_STORM_CALLS 1.02
-#define HF_STORM_TIME 1.15
 /* What came of a storm; new. */
 json_t *hf_report_storm(const struct hf_report *r, unsigned system);
 void hf_report_storm_text(FILE *f, json_t *systems);

@@ -115,6 +115,7 @@ struct hf_listener_plan {
 struct hf_storm {
 	unsigned quota; /* 0: it is none */
 	unsigned window_ms;
+	unsigned longest; /* per cent of what the quota takes by itself */
 };
 
 struct hf_target_plan {
@@ -258,7 +259,7 @@ struct hf_suite *hf_suite_bargein(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_failback(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_kill(uint64_t seed, unsigned size) HF_MUST_CHECK;
 struct hf_suite *hf_suite_ivr(uint64_t seed, unsigned size) HF_MUST_CHECK;
-#define HF_STORM_KNOBS 3
+#define HF_STORM_KNOBS 4
 extern const struct hf_knob hf_storm_knobs[HF_STORM_KNOBS];
 struct hf_suite *hf_suite_storm(
     uint64_t seed, unsigned size, const unsigned *knob) HF_MUST_CHECK;

@@ -19,6 +19,8 @@ const struct hf_knob hf_storm_knobs[HF_STORM_KNOBS] = {
 	{ "quota", 15, 1, 10000, "calls that the fallback admits in a window" },
 	{ "window-ms", 3000, 100, 3600000, "the window" },
 	{ "paced", 1, 0, 1, "whether the gateway is told of the quota" },
+	{ "longest", 115, 100, 100000,
+	    "if it is told: per cent of what the quota takes by itself" },
 };
 
 static void
@@ -61,7 +63,9 @@ hf_suite_storm(uint64_t seed, unsigned n, const unsigned *knob)
 	for (unsigned k = 0; k < hf_countof(axis); k++)
 		s->axis[k] = axis[k];
 	s->n_axis = hf_countof(axis);
-	s->storm = (struct hf_storm){ .quota = knob[0], .window_ms = knob[1] };
+	s->storm = (struct hf_storm){
+		.quota = knob[0], .window_ms = knob[1], .longest = knob[3]
+	};
 	s->concurrency = s->n_conv;
 	s->deadline_ms = 2 * hf_storm_least_ms(&s->storm, s->n_conv) + GRACE_MS;
 	if (knob[2] != 0) {
