@@ -587,7 +587,9 @@ kill_one(void)
 static void
 test_campaign(void **state)
 {
-	unsigned kills = getenv("HF_TEST_LONG") != NULL ? 5000 : 200;
+	/* Under valgrind all is slower, and what is to be killed is, too. */
+	unsigned slow = getenv("HF_VALGRIND") != NULL ? 8 : 1;
+	unsigned kills = (getenv("HF_TEST_LONG") != NULL ? 5000 : 200) / slow;
 	struct tally *tally = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	_Atomic bool *stop = (_Atomic bool *)(void *)((char *)tally + 2048);
@@ -609,7 +611,7 @@ test_campaign(void **state)
 	}
 	srandom(1);
 	for (unsigned i = 0; i < kills; i++) {
-		serve_until(hf_now_us() + 8000 + random() % 30000);
+		serve_until(hf_now_us() + slow * (8000 + random() % 30000));
 		kill_one();
 	}
 	atomic_store(stop, true);
