@@ -64,7 +64,7 @@ libbench_a_SOURCES = \
 	bench/fetch.c bench/fetch.h bench/fill.c bench/fill.h \
 	bench/journal.c bench/journal.h \
 	bench/launch_proxy.c bench/memory.c bench/memory.h \
-	bench/pace.c bench/pace.h bench/room.c bench/room.h \
+	bench/throttle.c bench/throttle.h bench/room.c bench/room.h \
 	bench/profile.c bench/profile.h bench/proxy.c bench/proxy.h \
 	bench/proxy_out.c \
 	bench/judge_fit.c bench/suite_window.c \

@@ -13,7 +13,7 @@
 #include "bench/dialect.h"
 #include "bench/fetch.h"
 #include "bench/memory.h"
-#include "bench/pace.h"
+#include "bench/throttle.h"
 #include "bench/reader.h"
 #include "bench/room.h"
 #include "bench/server.h"
@@ -57,7 +57,8 @@ struct hf_proxy {
 	struct hf_server *server;
 	struct hf_fetcher *fetcher;
 	struct hf_memory *memory;
-	struct hf_pace *pace[HF_MAX_LISTENERS]; /* NULL: it has no quota */
+	struct hf_throttle
+	    *throttle[HF_MAX_LISTENERS]; /* NULL: it has no quota */
 	json_t *windows; /* that refusals told: model -> tokens */
 	struct desk *desks;
 	unsigned serial;
@@ -80,7 +81,7 @@ turn_free(struct turn *t)
 	json_decref(t->body);
 	json_decref(t->conversation);
 	hf_reader_free(&t->reader);
-	hf_pace_settle(&t->pass);
+	hf_throttle_settle(&t->pass);
 	if (t->call != NULL)
 		hf_fetch_cancel(t->call);
 	if (t->timer != NULL)
@@ -317,7 +318,7 @@ on_data(void *arg, struct hf_str bytes)
 {
 	struct turn *t = arg;
 
-	hf_pace_settle(&t->pass);
+	hf_throttle_settle(&t->pass);
 	hf_reader_data(&t->reader, bytes);
 	t->reader.failed = t->reader.failed || !pass_on(t);
 	return !t->reader.failed;
@@ -366,7 +367,7 @@ on_end(void *arg, int status, bool whole)
 	struct hf_answer_reader *r = &t->reader;
 
 	t->call = NULL;
-	hf_pace_settle(&t->pass);
+	hf_throttle_settle(&t->pass);
 	if (is_answered(t, status, whole))
 		succeed(t, hf_buf_str(&r->text), r->calls);
 	else if (learns_window(t) && target_of(t) + 1 == t->route->n_target)
@@ -443,12 +444,12 @@ call(void *arg)
 static void
 attempt(struct turn *t)
 {
-	struct hf_pace *pace = t->p->pace[listener_of(t)];
+	struct hf_throttle *throttle = t->p->throttle[listener_of(t)];
 
-	if (pace == NULL)
+	if (throttle == NULL)
 		call(t);
 	else
-		hf_pace_ask(pace, &t->pass);
+		hf_throttle_ask(throttle, &t->pass);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -618,8 +619,8 @@ hf_proxy_new(struct hf_proxy **out, const struct hf_proxy_conf *c,
 		const struct hf_listener_plan *l = &c->suite->listener[i];
 
 		if (l->rpm > 0)
-			p->pace[i] =
-			    hf_pace_new(c->base, l->rpm, l->rpm_window_ms);
+			p->throttle[i] =
+			    hf_throttle_new(c->base, l->rpm, l->rpm_window_ms);
 	}
 	*out = p;
 	return 0;
@@ -640,7 +641,7 @@ hf_proxy_free(struct hf_proxy *p)
 	}
 	hf_fetcher_free(p->fetcher);
 	for (unsigned i = 0; i < HF_MAX_LISTENERS; i++)
-		hf_pace_free(p->pace[i]);
+		hf_throttle_free(p->throttle[i]);
 	json_decref(p->windows);
 	hf_memory_free(p->memory);
 	free(p);

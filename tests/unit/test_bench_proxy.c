@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "bench/answer.h"
 #include "bench/memory.h"
-#include "bench/pace.h"
+#include "bench/throttle.h"
 #include "bench/room.h"
 
 static json_t *
@@ -290,7 +290,7 @@ test_told(void **state)
 
 struct paced {
 	struct event_base *base;
-	struct hf_pace *pace;
+	struct hf_throttle *throttle;
 	struct hf_pass pass[CALLS];
 	unsigned went[CALLS]; /* in this order */
 	int64_t told_us[CALLS];
@@ -303,7 +303,7 @@ on_go(void *arg)
 	struct paced *p = arg;
 
 	for (unsigned i = 0; i < CALLS; i++)
-		if (p->pass[i].goes && p->pass[i].pace != NULL &&
+		if (p->pass[i].goes && p->pass[i].throttle != NULL &&
 		    p->told_us[i] == 0) {
 			p->told_us[i] = -1;
 			p->went[p->n++] = i;
@@ -314,8 +314,8 @@ static void
 settle(struct paced *p, unsigned i)
 {
 	p->told_us[i] = hf_now_us();
-	hf_pace_settle(&p->pass[i]);
-	hf_pace_settle(&p->pass[i]);
+	hf_throttle_settle(&p->pass[i]);
+	hf_throttle_settle(&p->pass[i]);
 }
 
 static void
@@ -324,17 +324,17 @@ test_pace(void **state)
 	struct paced p = { .base = event_base_new() };
 
 	(void)state;
-	p.pace = hf_pace_new(p.base, QUOTA, WINDOW_MS);
+	p.throttle = hf_throttle_new(p.base, QUOTA, WINDOW_MS);
 	for (unsigned i = 0; i < CALLS; i++) {
 		p.pass[i] = (struct hf_pass){ .go = on_go, .arg = &p };
-		hf_pace_ask(p.pace, &p.pass[i]);
+		hf_throttle_ask(p.throttle, &p.pass[i]);
 	}
 	/* The quota's, however long the provider takes to have them. */
 	assert_int_equal(p.n, QUOTA);
 	event_base_loop(p.base, EVLOOP_NONBLOCK);
 	assert_int_equal(p.n, QUOTA);
 	/* One that waits leaves. */
-	hf_pace_settle(&p.pass[4]);
+	hf_throttle_settle(&p.pass[4]);
 	/* One comes up for each that was had, a window later. */
 	for (unsigned k = 0; k < CALLS - 1; k++) {
 		unsigned i = p.went[k];
@@ -348,7 +348,7 @@ test_pace(void **state)
 	}
 	for (unsigned k = 0; k < CALLS - 1; k++)
 		assert_int_equal(p.went[k], k < 4 ? k : k + 1);
-	hf_pace_free(p.pace);
+	hf_throttle_free(p.throttle);
 	event_base_free(p.base);
 }
 

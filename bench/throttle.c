@@ -3,14 +3,14 @@
  */
 #include <config.h>
 
-#include "bench/pace.h"
+#include "bench/throttle.h"
 
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 
-struct hf_pace {
+struct hf_throttle {
 	unsigned n;
 	int64_t window_us;
 	int64_t *free_us; /* of each slot, when it is; INT64_MAX: it is taken */
@@ -20,7 +20,7 @@ struct hf_pace {
 
 /* The slot that is free first. */
 static unsigned
-next_slot(const struct hf_pace *p)
+next_slot(const struct hf_throttle *p)
 {
 	unsigned best = 0;
 
@@ -32,7 +32,7 @@ next_slot(const struct hf_pace *p)
 
 /* Has the timer run when the next can go. */
 static void
-arm(struct hf_pace *p)
+arm(struct hf_throttle *p)
 {
 	int64_t at = p->free_us[next_slot(p)], left = at - hf_now_us();
 	struct timeval tv = { 0, 0 };
@@ -48,7 +48,7 @@ arm(struct hf_pace *p)
 
 /* Lets go who can. */
 static void
-run(struct hf_pace *p)
+run(struct hf_throttle *p)
 {
 	struct hf_pass *pass;
 	unsigned slot;
@@ -77,9 +77,9 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 void
-hf_pace_ask(struct hf_pace *p, struct hf_pass *pass)
+hf_throttle_ask(struct hf_throttle *p, struct hf_pass *pass)
 {
-	pass->pace = p;
+	pass->throttle = p;
 	pass->goes = false;
 	pass->next = NULL;
 	*p->last = pass;
@@ -88,14 +88,14 @@ hf_pace_ask(struct hf_pace *p, struct hf_pass *pass)
 }
 
 void
-hf_pace_settle(struct hf_pass *pass)
+hf_throttle_settle(struct hf_pass *pass)
 {
-	struct hf_pace *p = pass->pace;
+	struct hf_throttle *p = pass->throttle;
 	struct hf_pass **at;
 
 	if (p == NULL)
 		return;
-	pass->pace = NULL;
+	pass->throttle = NULL;
 	if (pass->goes) {
 		p->free_us[pass->slot] = hf_now_us() + p->window_us;
 		arm(p);
@@ -108,10 +108,10 @@ hf_pace_settle(struct hf_pass *pass)
 		p->last = at;
 }
 
-struct hf_pace *
-hf_pace_new(struct event_base *base, unsigned n, unsigned window_ms)
+struct hf_throttle *
+hf_throttle_new(struct event_base *base, unsigned n, unsigned window_ms)
 {
-	struct hf_pace *p = hf_xcalloc(1, sizeof(*p));
+	struct hf_throttle *p = hf_xcalloc(1, sizeof(*p));
 
 	p->n = n;
 	p->window_us = window_ms * INT64_C(1000);
@@ -123,7 +123,7 @@ hf_pace_new(struct event_base *base, unsigned n, unsigned window_ms)
 }
 
 void
-hf_pace_free(struct hf_pace *p)
+hf_throttle_free(struct hf_throttle *p)
 {
 	if (p == NULL)
 		return;
