@@ -183,8 +183,10 @@ def no_points(t):
 
 @tap.case("suite kill, a daemon that forgets", 300)
 def forgets(t):
+    # Not its lock: by that it waits until the one that was killed is gone.
     report, _ = run(t, "kill", 32, "--holdfast", daemon(
-        t, "holdfast 0", 'rm -f "${2%/*}"/holdfast.db*'), status=1)
+        t, "holdfast 0",
+        'rm -f "${2%/*}"/holdfast.db "${2%/*}"/holdfast.db-*'), status=1)
     s = report["systems"]["holdfast"]
     t.ok(s["cpr"]["k"] < 32, "preserved: %r" % s["cpr"])
     t.ok(s["blame"].get("store", 0) > 0, "blame: %r" % s["blame"])
