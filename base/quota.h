@@ -6,12 +6,13 @@
  *	+------------ 429 --> found <-- 429 ----+
  *
  * Unknown is no limit but a slow start: so many calls may be on their way that
- * nothing was heard of yet, and with each that is admitted one more.  A 429
- * tells how many calls the target admitted and, by its hint, in which window:
- * its place frees when the oldest of them leaves that.  Another 429 to a call
- * that was made by that knowledge halves it.  After it the slow start begins
- * with one call.  Of so few calls that they can be no quota, and of a 429
- * without a hint, which may mean anything, nothing is learned but that.
+ * nothing was heard of yet, and with each that is admitted, or says nothing for
+ * slow_start_ms, one more.  A 429 tells how many calls the target admitted and,
+ * by its hint, in which window: its place frees when the oldest of them leaves
+ * that.  Another 429 to a call that was made by that knowledge halves it.
+ * After it the slow start begins with one call.  Of so few calls that they can
+ * be no quota, and of a 429 without a hint, which may mean anything, nothing is
+ * learned but that.
  *
  * What was found by three refusals or more holds for ten windows, grows by an
  * eighth with each of the next ten, and is forgotten then; what was found by

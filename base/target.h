@@ -49,8 +49,8 @@ bool hf_target_is_disabled_as(const struct hf_shm *s, const char *name);
 int hf_target_disable(struct hf_shm *s, const char *name, bool disabled,
     struct hf_error *e) HF_MUST_CHECK;
 /* What was learned of it is forgotten: its breaker is closed, nothing that its
- * provider asked for holds, how it counts tokens and how many it can hold are
- * not known.  Figures and calls under way stay. */
+ * provider asked for holds, how it counts tokens, how many it can hold and what
+ * its quota is are not known.  Figures and calls under way stay. */
 void hf_target_reset(struct hf_target_row *r, int64_t now_us);
 /* A turn of this process waits for it; no more.  'r' may be NULL. */
 void hf_target_wait(struct hf_shm *s, struct hf_target_row *r, bool begins);
